@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/exec"
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
+)
+
+// A fact is one line of what a check found; value is a string or an int.
+type fact struct {
+	name  string
+	value any
+}
+
+// checkCommand does what a run does, up to the hand-over, and prints what it
+// found. A command may be left out: then all but the command is checked.
+func checkCommand(o *options, command []string, hasCommand bool) error {
+	p, err := o.plan()
+	if err != nil {
+		return err
+	}
+	if hasCommand {
+		if err := exec.CheckCommand(command); err != nil {
+			return err
+		}
+	}
+	metadata, env, err := p.read(os.Environ())
+	if err != nil {
+		return err
+	}
+	if metadata.Missing() && p.allowUnsandboxed {
+		return p.printFacts([]fact{{"verdict", "runs without a sandbox (--allow-unsandboxed)"}}, nil)
+	}
+	authority, err := p.authorize(metadata, env)
+	if err != nil {
+		return err
+	}
+	probed := command
+	if !hasCommand {
+		probed = []string{"true"}
+	}
+	// The options are checked with the argument vector that they become.
+	if _, err := exec.Argv(authority, p.exec, probed...); err != nil {
+		return err
+	}
+	if err := authority.Recheck(); err != nil {
+		return err
+	}
+	return p.printFacts(facts(metadata, authority, command), verify.Notes(authority))
+}
+
+func facts(metadata *verify.Metadata, authority *verify.Authority, command []string) []fact {
+	found := []fact{
+		{"verdict", "runs in the sandbox"},
+		{"state-name", metadata.StateKey()},
+		{"state-bytes", len(metadata.State())},
+		{"state-limit", verify.MaxStateSize()},
+		{"launcher", authority.Launcher()},
+		{"launcher-from", string(authority.Choice())},
+		{"probe", "passed"},
+	}
+	if metadata.StateKey() == "" {
+		found[1].value = "none, the state came by itself"
+	}
+	if command != nil {
+		found = append(found, fact{"command", shellQuote(command)})
+	}
+	return found
+}
+
+// printFacts prints a line for each fact and each note, or one JSON object.
+func (p *plan) printFacts(facts []fact, notes []string) error {
+	if p.asJSON {
+		line := []byte{'{'}
+		for _, f := range facts {
+			line = append(appendJSONString(line, f.name), ':')
+			switch value := f.value.(type) {
+			case int:
+				line = strconv.AppendInt(line, int64(value), 10)
+			case string:
+				line = appendJSONString(line, value)
+			}
+			line = append(line, ',')
+		}
+		line = append(line, `"notes":[`...)
+		for i, note := range notes {
+			if i > 0 {
+				line = append(line, ',')
+			}
+			line = appendJSONString(line, note)
+		}
+		return printLine(os.Stdout, string(append(line, "]}"...)))
+	}
+	var lines []string
+	for _, f := range facts {
+		lines = append(lines, fmt.Sprintf("%s: %v", f.name, f.value))
+	}
+	for _, note := range notes {
+		lines = append(lines, "note: "+note)
+	}
+	return printLine(os.Stdout, strings.Join(lines, "\n"))
+}

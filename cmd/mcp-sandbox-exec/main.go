@@ -1,0 +1,172 @@
+// Command mcp-sandbox-exec runs a command under the sandbox policy of the MCP
+// tool call that asked for it. Its manual is man/mcp-sandbox-exec.1.
+package main
+
+import (
+	"errors"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
+)
+
+// exitRefused is the status of every refusal and of every failure of the
+// program itself, as env(1) and timeout(1) have it.
+const exitRefused = 125
+
+// version is set by the linker for a release.
+var version string
+
+func main() {
+	os.Exit(run(os.Args[1:]))
+}
+
+// run returns the exit status, or does not return at all when a command has
+// taken this program's place.
+func run(args []string) int {
+	// The cut comes before anything else looks at the arguments: the library
+	// would take a word of the command for a subcommand of its own.
+	own, command, found := cutCommand(args)
+	app := newApp(command, found)
+	if err := app.Run(append([]string{app.Name}, own...)); err != nil {
+		return printRefusal(err, wantsJSON(own))
+	}
+	return 0
+}
+
+// cutCommand splits the arguments at the first "--".
+func cutCommand(args []string) (own, command []string, found bool) {
+	i := slices.Index(args, "--")
+	if i < 0 {
+		return args, nil, false
+	}
+	return args[:i], args[i+1:], true
+}
+
+func newApp(command []string, hasCommand bool) *cli.App {
+	// The library's own flag has the letter v, which others use for --verbose.
+	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "print the version"}
+	cli.VersionPrinter = func(c *cli.Context) { printLine(os.Stdout, c.App.Name+" "+c.App.Version) }
+	cli.HelpPrinter = printHelp
+
+	var runOptions, checkOptions options
+	subcommand := func(name, about, usageText string, flags []cli.Flag, action func() error) *cli.Command {
+		return &cli.Command{
+			Name: name, Usage: about, UsageText: usageText, Flags: flags,
+			HideHelpCommand: true,
+			OnUsageError:    usageError,
+			Action:          func(c *cli.Context) error { return withoutArguments(c, action) },
+		}
+	}
+	const (
+		runUsage        = "mcp-sandbox-exec [OPTIONS] -- COMMAND [ARG...]"
+		checkUsage      = "mcp-sandbox-exec check [OPTIONS] [-- COMMAND [ARG...]]"
+		capabilityUsage = "mcp-sandbox-exec capability"
+	)
+	return &cli.App{
+		Name:            "mcp-sandbox-exec",
+		Usage:           "run a command under the sandbox policy of the MCP tool call that asked for it",
+		UsageText:       strings.Join([]string{runUsage, checkUsage, capabilityUsage}, "\n"),
+		Version:         buildVersion(),
+		HideHelpCommand: true,
+		Flags:           runOptions.runFlags(),
+		Commands: []*cli.Command{
+			subcommand("check", "say what a run would do, and run nothing", checkUsage, checkOptions.checkFlags(),
+				func() error { return checkCommand(&checkOptions, command, hasCommand) }),
+			subcommand("capability", "print the JSON for capabilities.experimental of an initialize result", capabilityUsage, nil,
+				func() error { return printCapability(hasCommand) }),
+		},
+		OnUsageError: usageError,
+		Before:       subcommandFirst,
+		Action: func(c *cli.Context) error {
+			return withoutArguments(c, func() error {
+				if !hasCommand {
+					return usage("write mcp-sandbox-exec [OPTIONS] -- COMMAND [ARG...]; --help lists the options", `there is no "--" with a command behind it`)
+				}
+				return runCommand(&runOptions, command)
+			})
+		},
+		// Without it the library itself would end the process for some errors.
+		ExitErrHandler: func(*cli.Context, error) {},
+	}
+}
+
+// subcommandFirst refuses options before a subcommand: they would be options of
+// a run, and without effect.
+func subcommandFirst(c *cli.Context) error {
+	if name := c.Args().First(); c.NumFlags() > 0 && c.App.Command(name) != nil {
+		return usage("put the subcommand first: mcp-sandbox-exec "+name+" [OPTIONS]",
+			"there are options before the subcommand %s", name)
+	}
+	return nil
+}
+
+// withoutArguments refuses words left of "--" that belong to no option.
+func withoutArguments(c *cli.Context, action func() error) error {
+	if c.Args().Present() {
+		return usage(`a command stands behind "--"; subcommands are check and capability`, "unexpected argument %q", c.Args().First())
+	}
+	return action()
+}
+
+func printCapability(hasCommand bool) error {
+	if hasCommand {
+		return usage("", "capability takes no command")
+	}
+	return printLine(os.Stdout, verify.Capability)
+}
+
+func buildVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+// A directError is the failure of a command that was to run without a sandbox,
+// for which env(1) has exit statuses of its own.
+type directError struct{ error }
+
+func (e *directError) Unwrap() error { return e.error }
+
+// printRefusal writes why nothing was run, and returns the exit status.
+func printRefusal(err error, asJSON bool) int {
+	var refusal *verify.Refusal
+	if !errors.As(err, &refusal) {
+		// The library's own words about the command line.
+		refusal = usage("see mcp-sandbox-exec --help", "%v", err)
+	}
+	writeRefusal(os.Stderr, refusal, asJSON)
+	var direct *directError
+	switch {
+	case !errors.As(err, &direct):
+		return exitRefused
+	case errors.Is(err, os.ErrNotExist):
+		return 127
+	default:
+		return 126
+	}
+}
+
+// wantsJSON finds --error-format json in arguments that may be wrong elsewhere,
+// so that every usage error honours it.
+func wantsJSON(own []string) bool {
+	for i, arg := range own {
+		name, value, joined := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+		if name != "error-format" || !strings.HasPrefix(arg, "-") {
+			continue
+		}
+		if !joined && i+1 < len(own) {
+			value = own[i+1]
+		}
+		return value == "json"
+	}
+	return false
+}

@@ -1,0 +1,295 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/exec"
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/descriptor"
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
+)
+
+// defaultVariable holds a _meta object where no source is named.
+const defaultVariable = "MCP_SANDBOX_META"
+
+// options is the command line of a run or a check.
+type options struct {
+	request, meta, state, launcher       option
+	defaultLauncher                      option
+	allowPathLauncher, allowUnsandboxed  option
+	readableRoot, keepFD, disableNetwork option
+	probeTimeout                         option
+	dryRun, json, verbose, errorFormat   option
+
+	all []*option // those that the command has
+}
+
+const (
+	aboutSource   = "Where the metadata comes from"
+	aboutMissing  = "When the client sent none"
+	aboutHandOver = "Handing over"
+	aboutOutput   = "What is said"
+)
+
+// flags returns the options that a run and a check have in common.
+func (o *options) flags() []cli.Flag {
+	return []cli.Flag{
+		o.value(&o.request, aboutSource, "request", "a whole JSON-RPC request in `SRC`, of which only params._meta is read"),
+		o.value(&o.meta, aboutSource, "meta", "a _meta object in `SRC` (default: env:"+defaultVariable+")"),
+		o.value(&o.state, aboutSource, "state", "a state in `SRC`"),
+		o.value(&o.launcher, aboutSource, "launcher", "a launcher object in `SRC`, beside --state"),
+		o.value(&o.defaultLauncher, aboutMissing, "default-launcher", "use `PATH` where no launcher was named"),
+		o.toggle(&o.allowPathLauncher, aboutMissing, "allow-path-launcher", "use the first codex of PATH where no launcher was named"),
+		o.toggle(&o.allowUnsandboxed, aboutMissing, "allow-unsandboxed", "run COMMAND without a sandbox where there is no metadata at all"),
+		o.repeatable(&o.readableRoot, aboutHandOver, "readable-root", "let COMMAND read `DIR` too (repeatable)"),
+		o.toggle(&o.disableNetwork, aboutHandOver, "disable-network", "take the network away"),
+		o.repeatable(&o.keepFD, aboutHandOver, "keep-fd", "let descriptor `N`, from 3 up, reach COMMAND (repeatable)"),
+		o.value(&o.probeTimeout, aboutHandOver, "probe-timeout", "give the launcher `DURATION` to answer the probe (default: 10s)"),
+		o.toggle(&o.verbose, aboutOutput, "verbose", "say on stderr what was found and probed"),
+		o.value(&o.errorFormat, aboutOutput, "error-format", "write refusals as `FORMAT`, text or json (default: text)"),
+	}
+}
+
+func (o *options) runFlags() []cli.Flag {
+	return append(o.flags(),
+		o.toggle(&o.dryRun, aboutOutput, "dry-run", "do all but the hand-over, and print the argument vector"))
+}
+
+func (o *options) checkFlags() []cli.Flag {
+	return append(o.flags(),
+		o.toggle(&o.json, aboutOutput, "json", "print one JSON object"))
+}
+
+func (o *options) value(opt *option, category, name, usage string) cli.Flag {
+	opt.name = name
+	o.all = append(o.all, opt)
+	return &cli.GenericFlag{Category: category, Name: name, Usage: usage, Value: opt}
+}
+
+func (o *options) repeatable(opt *option, category, name, usage string) cli.Flag {
+	opt.repeatable = true
+	return o.value(opt, category, name, usage)
+}
+
+func (o *options) toggle(opt *option, category, name, usage string) cli.Flag {
+	opt.toggle = true
+	return o.value(opt, category, name, usage)
+}
+
+// An option collects what was given for it, and is checked afterwards: the
+// library takes the last of two values, an empty one, and one from a variable.
+type option struct {
+	name       string
+	toggle     bool // it has no value
+	repeatable bool
+	values     []string
+}
+
+// String, Set and IsBoolFlag make it a flag.Value.
+func (o *option) String() string     { return "" }
+func (o *option) Set(s string) error { o.values = append(o.values, s); return nil }
+func (o *option) IsBoolFlag() bool   { return o.toggle }
+
+func (o *option) given() bool { return len(o.values) > 0 }
+
+// text returns the value of an option that is given once, or "".
+func (o *option) text() string {
+	if !o.given() {
+		return ""
+	}
+	return o.values[0]
+}
+
+func (o *option) check() error {
+	for i, value := range o.values {
+		switch {
+		case i > 0 && !o.repeatable:
+			return usage("", "--%s is given twice", o.name)
+		case o.toggle && value != "true":
+			return usage("", "--%s takes no value", o.name)
+		case value == "":
+			return usage("", "--%s has an empty value", o.name)
+		case value == "--":
+			return usage("", `--%s has "--" for its value`, o.name)
+		}
+	}
+	return nil
+}
+
+// A plan is a command line that makes sense.
+type plan struct {
+	state, launcher, whole *verify.Source // whole is a request or a _meta
+	wholeIsRequest         bool
+	authority              verify.Options
+	allowUnsandboxed       bool
+	exec                   exec.Options
+	keep                   []int
+	dryRun, asJSON         bool
+	verbose, errorsAsJSON  bool
+}
+
+// plan checks the options one by one, against each other, and against the
+// descriptors that this program was given. It must come before any descriptor
+// is marked or opened.
+func (o *options) plan() (*plan, error) {
+	for _, opt := range o.all {
+		if err := opt.check(); err != nil {
+			return nil, err
+		}
+	}
+	p := &plan{
+		allowUnsandboxed: o.allowUnsandboxed.given(),
+		exec:             exec.Options{ReadableRoots: o.readableRoot.values, DisableNetwork: o.disableNetwork.given()},
+		dryRun:           o.dryRun.given(),
+		asJSON:           o.json.given(),
+		verbose:          o.verbose.given(),
+	}
+	p.authority.AllowPathLauncher = o.allowPathLauncher.given()
+	if err := o.planSources(p); err != nil {
+		return nil, err
+	}
+	if err := o.planKeep(p); err != nil {
+		return nil, err
+	}
+	if p.authority.DefaultLauncher = o.defaultLauncher.text(); o.defaultLauncher.given() && !strings.HasPrefix(p.authority.DefaultLauncher, "/") {
+		return nil, usage("write the whole path", "--default-launcher %q is not an absolute path", p.authority.DefaultLauncher)
+	}
+	if p.allowUnsandboxed && p.exec.DisableNetwork {
+		return nil, usage("nothing takes the network away from a command without a sandbox",
+			"--allow-unsandboxed and --disable-network exclude each other")
+	}
+	if err := exec.CheckOptions(p.exec); err != nil {
+		return nil, err
+	}
+	switch format := o.errorFormat.text(); format {
+	case "", "text":
+	case "json":
+		p.errorsAsJSON = true
+	default:
+		return nil, usage("", "--error-format %q is neither text nor json", format)
+	}
+	if o.probeTimeout.given() {
+		var err error
+		if p.authority.ProbeTimeout, err = parseDuration(o.probeTimeout.text()); err != nil {
+			return nil, usage("write 500ms, 10s, 2m, or a number of seconds, up to 24h", "--probe-timeout %q %v", o.probeTimeout.text(), err)
+		}
+	}
+	return p, nil
+}
+
+// planSources finds the one source, or the two.
+func (o *options) planSources(p *plan) error {
+	var named []string
+	parsed := map[*option]*verify.Source{}
+	descriptors := map[int]string{}
+	for _, opt := range []*option{&o.request, &o.meta, &o.state, &o.launcher} {
+		if !opt.given() {
+			continue
+		}
+		named = append(named, "--"+opt.name)
+		source, err := verify.ParseSource(opt.text())
+		if err != nil {
+			return usage("a source is file:PATH, env:NAME, fd:N, - for stdin, or a PATH", "--%s: %v", opt.name, err)
+		}
+		parsed[opt] = &source
+		if fd := source.Descriptor(); fd >= 0 {
+			if other, taken := descriptors[fd]; taken {
+				return usage("what one of them has read is gone for the other",
+					"--%s and --%s name the same descriptor %d", other, opt.name, fd)
+			}
+			descriptors[fd] = opt.name
+			if slices.Contains(o.keepFD.values, strconv.Itoa(fd)) {
+				return usage("a source is closed when it has been read", "--keep-fd %d is the source of --%s", fd, opt.name)
+			}
+		}
+	}
+	p.state, p.launcher, p.whole = parsed[&o.state], parsed[&o.launcher], parsed[&o.meta]
+	switch {
+	case len(named) == 2 && p.state != nil && p.launcher != nil:
+	case len(named) > 1:
+		return usage("name one source, or --state with --launcher", "%s exclude each other", strings.Join(named, " and "))
+	case p.launcher != nil:
+		return usage("name the state with --state SRC", "--launcher goes only with --state")
+	case o.request.given():
+		p.whole, p.wholeIsRequest = parsed[&o.request], true
+	case len(named) == 0:
+		source, err := verify.ParseSource("env:" + defaultVariable)
+		if err != nil {
+			return err
+		}
+		p.whole = &source
+	}
+	return nil
+}
+
+func (o *options) planKeep(p *plan) error {
+	for _, value := range o.keepFD.values {
+		fd, err := strconv.ParseUint(value, 10, 31)
+		switch {
+		case err != nil || strconv.FormatUint(fd, 10) != value:
+			return usage("", "--keep-fd %q is not the number of a descriptor", value)
+		case fd < 3:
+			return usage("stdin, stdout and stderr reach COMMAND in any case", "--keep-fd %d is below 3", fd)
+		case !descriptor.Inherited(int(fd)):
+			return usage("open it for this program, in a shell for example with "+value+"<FILE", "--keep-fd %d is not open", fd)
+		}
+		p.keep = append(p.keep, int(fd))
+	}
+	return nil
+}
+
+// note says something on stderr that was not a refusal.
+func (p *plan) note(format string, args ...any) {
+	writeNote(os.Stderr, p.errorsAsJSON, format, args...)
+}
+
+// say says something on stderr if --verbose asked for it.
+func (p *plan) say(format string, args ...any) {
+	if p.verbose {
+		p.note(format, args...)
+	}
+}
+
+// parseDuration reads a Go duration or a plain number of seconds.
+func parseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		d, err = time.ParseDuration(s + "s")
+	}
+	switch {
+	case err != nil:
+		return 0, errors.New("is not a duration")
+	case d <= 0:
+		return 0, errors.New("is not more than zero")
+	case d > 24*time.Hour:
+		return 0, errors.New("is more than a day")
+	}
+	return d, nil
+}
+
+// usageError puts the library's words about an option into the program's own.
+func usageError(_ *cli.Context, err error, _ bool) error {
+	text := err.Error()
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		return usage("see mcp-sandbox-exec --help", "there is no option --%s", printableName(name))
+	}
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
+		return usage("", "--%s needs a value", printableName(name))
+	}
+	return usage("see mcp-sandbox-exec --help", "%s", text)
+}
+
+// printableName returns the name of an option, quoted if it is none.
+func printableName(name string) string {
+	name = strings.TrimPrefix(name, "-")
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == "" {
+		return name
+	}
+	return strconv.Quote(name)
+}

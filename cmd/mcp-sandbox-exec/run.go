@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/exec"
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
+)
+
+// runCommand hands this process over to the launcher. It returns only to refuse,
+// or after a dry run.
+func runCommand(o *options, command []string) error {
+	p, err := o.plan()
+	if err != nil {
+		return err
+	}
+	if err := exec.CheckCommand(command); err != nil {
+		return err
+	}
+	metadata, env, err := p.read(os.Environ())
+	if err != nil {
+		return err
+	}
+	if metadata.Missing() && p.allowUnsandboxed {
+		return p.runUnsandboxed(env, command)
+	}
+	authority, err := p.authorize(metadata, env)
+	if err != nil {
+		return err
+	}
+	if p.dryRun {
+		return printArgv(authority, p.exec, command)
+	}
+	return exec.Replace(authority, p.exec, p.keep, env, command...)
+}
+
+// read reads the sources, each of them once, and returns the environment
+// without the variables that were read.
+func (p *plan) read(env []string) (*verify.Metadata, []string, error) {
+	metadata := &verify.Metadata{}
+	var err error
+	switch {
+	case p.wholeIsRequest:
+		metadata, err = p.readOne(p.whole, verify.ParseRequest)
+	case p.whole != nil:
+		metadata, err = p.readOne(p.whole, verify.ParseMeta)
+	default:
+		metadata, err = p.readOne(p.state, verify.ParseState)
+	}
+	if err == nil && p.launcher != nil {
+		_, err = p.readOne(p.launcher, func(text []byte) (*verify.Metadata, error) {
+			return metadata, metadata.AddLauncher(text)
+		})
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, source := range []*verify.Source{p.whole, p.state, p.launcher} {
+		if source != nil && source.Env() != "" {
+			env = without(env, source.Env())
+		}
+	}
+	return metadata, env, nil
+}
+
+// readOne reads and parses one source. A variable that is not set holds no
+// metadata, which is for the caller to decide about.
+func (p *plan) readOne(source *verify.Source, parse func([]byte) (*verify.Metadata, error)) (*verify.Metadata, error) {
+	text, err := source.Read()
+	if errors.Is(err, verify.ErrUnset) {
+		p.say("%s: the variable is not set", source)
+		return &verify.Metadata{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.say("%s: read %d bytes", source, len(text))
+	metadata, err := parse(text)
+	var refusal *verify.Refusal
+	if errors.As(err, &refusal) {
+		// A copy that says where the text came from.
+		in := *refusal
+		in.Message = source.String() + ": " + refusal.Message
+		return nil, &in
+	}
+	return metadata, err
+}
+
+// authorize decides whether the call may start a command, and says what was
+// found on the way.
+func (p *plan) authorize(metadata *verify.Metadata, env []string) (*verify.Authority, error) {
+	p.authority.Env = env
+	authority, err := metadata.Authority(context.Background(), p.authority)
+	if err != nil {
+		return nil, err
+	}
+	switch authority.Choice() {
+	case verify.FromDefault:
+		p.note("the call names no launcher; using %s because of --default-launcher", authority.Launcher())
+	case verify.FromPath:
+		p.note("the call names no launcher; using %s because of --allow-path-launcher", authority.Launcher())
+	}
+	if key := metadata.StateKey(); key != "" {
+		p.say("the state has %d bytes, under %q", len(metadata.State()), key)
+	} else {
+		p.say("the state has %d bytes", len(metadata.State()))
+	}
+	p.say("the launcher is %s, and passed the probe", authority.Launcher())
+	return authority, nil
+}
+
+// runUnsandboxed does what the operator asked for in so many words.
+func (p *plan) runUnsandboxed(env, command []string) error {
+	p.note("the call carries no sandbox metadata; running without a sandbox because of --allow-unsandboxed")
+	if p.dryRun {
+		return printLine(os.Stdout, shellQuote(command))
+	}
+	return &directError{exec.ReplaceUnsandboxed(p.keep, env, command...)}
+}
+
+func printArgv(authority *verify.Authority, o exec.Options, command []string) error {
+	argv, err := exec.Argv(authority, o, command...)
+	if err != nil {
+		return err
+	}
+	if err := authority.Recheck(); err != nil {
+		return err
+	}
+	return printLine(os.Stdout, shellQuote(argv))
+}
+
+func printLine(w io.Writer, line string) error {
+	if _, err := io.WriteString(w, line+"\n"); err != nil {
+		return &verify.Refusal{Code: verify.CodeOutputFailed, Message: err.Error(), Err: err}
+	}
+	return nil
+}
+
+// without returns env without a variable.
+func without(env []string, name string) []string {
+	kept := make([]string, 0, len(env))
+	for _, entry := range env {
+		if !strings.HasPrefix(entry, name+"=") {
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,142 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/descriptor"
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
+)
+
+// execve is a variable so that tests see what would be handed over.
+var execve = unix.Exec
+
+// Replace puts the launcher in the place of this process: same process id,
+// parent, stdin, stdout and stderr. It returns only if that fails, with a
+// [*verify.Refusal].
+//
+// Descriptors from 3 up are closed, except those in keep. Environment entries
+// are passed on as they are. What the Go runtime cannot give back is the
+// disposition of signals that were ignored when this process started, other
+// than HUP and INT: they are at their default in the launcher.
+func Replace(a *verify.Authority, o Options, keep []int, env []string, command ...string) error {
+	argv, err := Argv(a, o, command...)
+	if err != nil {
+		return err
+	}
+	if err := passOnly(keep); err != nil {
+		return err
+	}
+	if err := a.Recheck(); err != nil {
+		return err
+	}
+	return refuseExec(argv, env, execve(argv[0], argv, env))
+}
+
+// ReplaceUnsandboxed puts command itself in the place of this process, without
+// any sandbox. It is for operators who decided that a call without sandbox
+// metadata may do so, and for nothing else. A name without a slash is looked
+// up in the PATH of env, as execvp(3) does it.
+//
+// It returns only if it fails, with a [*verify.Refusal]: errors.Is tells
+// [io/fs.ErrNotExist] when there is no such program.
+func ReplaceUnsandboxed(keep []int, env []string, command ...string) error {
+	if err := CheckCommand(command); err != nil {
+		return err
+	}
+	if err := passOnly(keep); err != nil {
+		return err
+	}
+	// Like execvp(3): go on while a folder does not have it, and remember a
+	// file that was found and may not be executed.
+	err := error(unix.ENOENT)
+	for _, candidate := range candidates(command[0], env) {
+		tried := execve(candidate, command, env)
+		switch {
+		case errors.Is(tried, unix.EACCES):
+			err = tried
+		case !errors.Is(tried, unix.ENOENT) && !errors.Is(tried, unix.ENOTDIR):
+			return refuseExec(command, env, tried)
+		}
+	}
+	return refuseExec(command, env, err)
+}
+
+// candidates returns the paths at which a program of that name may be.
+func candidates(name string, env []string) []string {
+	if strings.Contains(name, "/") {
+		return []string{name}
+	}
+	path := "/bin:/usr/bin" // what execvp(3) takes where there is no PATH
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
+			path = value
+			break
+		}
+	}
+	var paths []string
+	for _, folder := range strings.Split(path, ":") {
+		if folder == "" {
+			folder = "."
+		}
+		paths = append(paths, strings.TrimSuffix(folder, "/")+"/"+name)
+	}
+	return paths
+}
+
+// passOnly lets the descriptors 0 to 2 and those in keep through an execve, and
+// no others.
+func passOnly(keep []int) error {
+	if err := descriptor.CloseOnExec(); err != nil {
+		return failed(err)
+	}
+	for _, fd := range keep {
+		if err := descriptor.Keep(fd); err != nil {
+			return failed(err)
+		}
+	}
+	return nil
+}
+
+func failed(err error) *verify.Refusal {
+	return &verify.Refusal{Code: verify.CodeExecFailed, Message: err.Error(), Err: err}
+}
+
+// refuseExec says what execve refused. Sizes help with E2BIG alone: they are
+// what was too large.
+func refuseExec(argv, env []string, err error) error {
+	r := &verify.Refusal{
+		Code:    verify.CodeExecFailed,
+		Message: fmt.Sprintf("cannot execute %q: %v", argv[0], err),
+		Err:     err,
+	}
+	switch {
+	case errors.Is(err, unix.E2BIG):
+		r.Message = fmt.Sprintf("cannot execute %q: %v: the arguments have %d bytes, the longest %d, and the environment has %d",
+			argv[0], err, total(argv), longest(argv), total(env))
+		r.Hint = "on Linux one argument can have 128 KiB, and all of them with the environment a quarter of the stack limit (ulimit -s)"
+	case errors.Is(err, unix.ENOEXEC):
+		r.Hint = "it is neither a program for this machine nor a script with a #! line"
+	case errors.Is(err, unix.ENOENT) && strings.Contains(argv[0], "/"):
+		r.Hint = "if the file exists, its interpreter is missing"
+	}
+	return r
+}
+
+// total counts each string with its final NUL, as the system does.
+func total(strs []string) (n int) {
+	for _, s := range strs {
+		n += len(s) + 1
+	}
+	return n
+}
+
+func longest(strs []string) (n int) {
+	for _, s := range strs {
+		n = max(n, len(s)+1)
+	}
+	return n
+}
