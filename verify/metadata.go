@@ -76,7 +76,12 @@ func ParseState(text []byte) (*Metadata, error) {
 	}
 	var meta metaReader
 	meta.state, err = d.value()
-	return meta.finish(d, err)
+	m, err := meta.finish(d, err)
+	if err != nil {
+		return nil, err
+	}
+	m.stateKey = ""
+	return m, nil
 }
 
 // AddLauncher reads a launcher by itself, the value of "codex/sandbox-launcher",

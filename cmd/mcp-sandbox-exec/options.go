@@ -132,6 +132,8 @@ type plan struct {
 	keep                   []int
 	dryRun, asJSON         bool
 	verbose, errorsAsJSON  bool
+
+	unset []string // sources that are variables and not set, found by reading
 }
 
 // plan checks the options one by one, against each other, and against the

@@ -72,6 +72,7 @@ func (p *plan) read(env []string) (*verify.Metadata, []string, error) {
 func (p *plan) readOne(source *verify.Source, parse func([]byte) (*verify.Metadata, error)) (*verify.Metadata, error) {
 	text, err := source.Read()
 	if errors.Is(err, verify.ErrUnset) {
+		p.unset = append(p.unset, source.String())
 		p.say("%s: the variable is not set", source)
 		return &verify.Metadata{}, nil
 	}
@@ -96,7 +97,7 @@ func (p *plan) authorize(metadata *verify.Metadata, env []string) (*verify.Autho
 	p.authority.Env = env
 	authority, err := metadata.Authority(context.Background(), p.authority)
 	if err != nil {
-		return nil, err
+		return nil, p.explainMissing(err)
 	}
 	switch authority.Choice() {
 	case verify.FromDefault:
@@ -111,6 +112,22 @@ func (p *plan) authorize(metadata *verify.Metadata, env []string) (*verify.Autho
 	}
 	p.say("the launcher is %s, and passed the probe", authority.Launcher())
 	return authority, nil
+}
+
+// explainMissing adds to a refusal for what is missing that a variable which
+// could have held it is not set.
+func (p *plan) explainMissing(err error) error {
+	var refusal *verify.Refusal
+	if len(p.unset) == 0 || !errors.As(err, &refusal) {
+		return err
+	}
+	switch refusal.Code {
+	case verify.CodeMetadataMissing, verify.CodeStateMissing, verify.CodeLauncherMissing:
+		explained := *refusal
+		explained.Message += " (" + strings.Join(p.unset, " and ") + " is not set)"
+		return &explained
+	}
+	return err
 }
 
 // runUnsandboxed does what the operator asked for in so many words.

@@ -1,0 +1,321 @@
+package mcpsandboxexec_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
+)
+
+func TestMain(m *testing.M) {
+	commands := maps.Clone(fakeLaunchers)
+	maps.Copy(commands, scriptPrograms)
+	testscript.Main(suite{m}, commands)
+}
+
+// A suite builds the program first, as `make build` does. The program is a file
+// of its own, and not one more name of the test binary as the fakes are: it
+// refuses a launcher that is the same file as itself.
+type suite struct{ *testing.M }
+
+func (s suite) Run() int {
+	if os.Getenv("RECORD") != "" {
+		log.Fatalf("a script started %q, which is no fake", os.Args[0])
+	}
+	folder, err := os.MkdirTemp("", "mcp-sandbox-exec-test")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	build := exec.Command("go", "build", "-trimpath", "-tags", "urfave_cli_no_docs", "-o", folder, "./cmd/mcp-sandbox-exec")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		log.Fatalf("go build: %v\n%s", err, out)
+	}
+	os.Setenv("PATH", folder+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	return s.M.Run()
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               setupScript,
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"status":      scriptStatus,
+			"refused":     scriptRefused,
+			"handed-over": scriptHandedOver,
+			"env-has":     scriptEnvHas,
+			"same":        scriptSame,
+			"bytes":       scriptBytes,
+			"pad":         scriptPad,
+		},
+	})
+}
+
+// setupScript gives each script a HOME of its own, and puts paths into its JSON
+// files: @WORK@ is the script's folder, @BIN@ that of the fake launchers, and
+// @REQUESTS@ that of the recorded requests.
+func setupScript(env *testscript.Env) error {
+	bin, program, err := findPrograms()
+	if err != nil {
+		return err
+	}
+	requests, err := filepath.Abs("testdata/requests")
+	if err != nil {
+		return err
+	}
+	work := env.WorkDir
+	env.Setenv("HOME", work+"/home")
+	env.Setenv("XDG_CACHE_HOME", work+"/home/cache")
+	env.Setenv("RECORD", work+"/record")
+	env.Setenv("BIN", bin)
+	env.Setenv("PROGRAM", program)
+	env.Setenv("REQUESTS", requests)
+	env.Setenv("STATE_LIMIT", strconv.Itoa(verify.MaxStateSize()))
+	paths := strings.NewReplacer("@WORK@", work, "@BIN@", bin, "@PROGRAM@", program)
+	files, err := filepath.Glob(work + "/*.json")
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(file, []byte(paths.Replace(string(text))), 0o666)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return os.MkdirAll(work+"/home", 0o777)
+}
+
+// findPrograms returns the folder of the fakes and the path of the program.
+func findPrograms() (bin, program string, err error) {
+	fake, err := exec.LookPath("codex-becomes-command")
+	if err != nil {
+		return "", "", err
+	}
+	program, err = exec.LookPath("mcp-sandbox-exec")
+	return filepath.Dir(fake), program, err
+}
+
+// status N PROGRAM [ARG...] runs a program, which must end with exactly that
+// exit status. An argument of the form @FILE stands for the bytes of a file.
+func scriptStatus(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N PROGRAM [ARG...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	if got := runFresh(ts, args[1:]); got != want {
+		ts.Fatalf("exit status %d, not %d", got, want)
+	}
+}
+
+// refused CODE PROGRAM [ARG...] runs a program that must refuse with that code:
+// exit status 125, nothing on stdout, the refusal and its hint alone on stderr
+// (after notes), no launcher started but for its probe, and no command that
+// would have made the file "ran".
+func scriptRefused(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: refused CODE PROGRAM [ARG...]")
+	}
+	code := args[0]
+	if got := runFresh(ts, args[1:]); got != 125 {
+		ts.Fatalf("exit status %d, not 125", got)
+	}
+	if out := ts.ReadFile("stdout"); out != "" {
+		ts.Fatalf("a refusal wrote to stdout: %q", out)
+	}
+	for _, trace := range []string{"record/argv", "ran"} {
+		if _, err := os.Lstat(ts.MkAbs(trace)); !errors.Is(err, os.ErrNotExist) {
+			ts.Fatalf("something ran: there is %s (%v)", trace, err)
+		}
+	}
+	said := strings.TrimSuffix(ts.ReadFile("stderr"), "\n")
+	if strings.Contains(strings.Join(args, " "), "--error-format json") || slices.Contains(args, "--error-format=json") {
+		checkJSONRefusal(ts, said, code)
+		return
+	}
+	lines := strings.Split(said, "\n")
+	for strings.HasPrefix(lines[0], "mcp-sandbox-exec: note: ") {
+		lines = lines[1:]
+	}
+	if !strings.HasPrefix(lines[0], "mcp-sandbox-exec: "+code+": ") {
+		ts.Fatalf("not a refusal with the code %s: %q", code, lines[0])
+	}
+	if len(lines) > 2 || len(lines) == 2 && !strings.HasPrefix(lines[1], "  ") {
+		ts.Fatalf("a refusal is one line, and an indented one behind it: %q", lines)
+	}
+}
+
+func checkJSONRefusal(ts *testscript.TestScript, said, code string) {
+	lines := strings.Split(said, "\n")
+	var refusal map[string]string
+	ts.Check(json.Unmarshal([]byte(lines[len(lines)-1]), &refusal))
+	if refusal["code"] != code || refusal["message"] == "" || len(refusal) != 3 {
+		ts.Fatalf("not a refusal with the code %s: %q", code, refusal)
+	}
+	if _, ok := refusal["hint"]; !ok {
+		ts.Fatalf("a refusal without a hint: %q", refusal)
+	}
+	for _, line := range lines[:len(lines)-1] {
+		var note struct{ Note string }
+		ts.Check(json.Unmarshal([]byte(line), &note))
+		if note.Note == "" {
+			ts.Fatalf("a line that is neither a note nor the refusal: %q", line)
+		}
+	}
+}
+
+// runFresh runs a program after taking away what an earlier one recorded, and
+// returns its exit status.
+func runFresh(ts *testscript.TestScript, args []string) int {
+	ts.Check(os.RemoveAll(ts.MkAbs("record")))
+	ts.Check(os.RemoveAll(ts.MkAbs("ran")))
+	args = fromFiles(ts, args)
+	err := ts.Exec(args[0], args[1:]...)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	ts.Check(err)
+	return 0
+}
+
+// fromFiles puts the bytes of a file in the place of each @FILE. The newline
+// that a file of a script ends with is not part of it.
+func fromFiles(ts *testscript.TestScript, args []string) []string {
+	args = slices.Clone(args)
+	for i, arg := range args {
+		if file, ok := strings.CutPrefix(arg, "@"); ok {
+			args[i] = strings.TrimSuffix(ts.ReadFile(file), "\n")
+		}
+	}
+	return args
+}
+
+// handed-over ARG... compares the argument vector that the launcher got.
+func scriptHandedOver(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: handed-over ARG...")
+	}
+	got := ts.ReadFile("record/argv")
+	if want := string(nulTerminated(fromFiles(ts, args))); got != want {
+		ts.Fatalf("the launcher got %.2000q\nand not            %.2000q", got, want)
+	}
+}
+
+// [!] env-has NAME=VALUE looks into the environment that the launcher got. With
+// NAME alone, any value does.
+func scriptEnvHas(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: [!] env-has NAME[=VALUE]")
+	}
+	has := slices.ContainsFunc(strings.Split(ts.ReadFile("record/env"), "\x00"), func(entry string) bool {
+		return entry == args[0] || !strings.Contains(args[0], "=") && strings.HasPrefix(entry, args[0]+"=")
+	})
+	if has == neg {
+		ts.Fatalf("the environment has %s: %v", args[0], has)
+	}
+}
+
+// same FILE FILE compares two files, or stdout or stderr, byte for byte.
+func scriptSame(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: same FILE FILE")
+	}
+	if a, b := ts.ReadFile(args[0]), ts.ReadFile(args[1]); a != b {
+		ts.Fatalf("%s is %.1000q\n%s is %.1000q", args[0], a, args[1], b)
+	}
+}
+
+// bytes FILE TEXT writes a text with Go's escapes, for what a script cannot hold.
+func scriptBytes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: bytes FILE TEXT")
+	}
+	text, err := strconv.Unquote(`"` + strings.ReplaceAll(args[1], `"`, `\"`) + `"`)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o666))
+}
+
+// pad FILE SIZE puts as many letters in the place of @PAD@ as make the file have
+// that size, and takes its last newline off.
+func scriptPad(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: pad FILE SIZE")
+	}
+	size, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	before, after, found := strings.Cut(strings.TrimSuffix(ts.ReadFile(args[0]), "\n"), "@PAD@")
+	padding := size - len(before) - len(after)
+	if !found || padding < 0 {
+		ts.Fatalf("%s has no @PAD@, or is too large already", args[0])
+	}
+	text := before + string(bytes.Repeat([]byte("x"), padding)) + after
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o666))
+}
+
+// Every code has a script in which a run is refused with it.
+func TestScriptsShowEveryCode(t *testing.T) {
+	scripts := readScripts(t)
+	for _, code := range refusalCodes(t) {
+		if !strings.Contains(scripts, "\nrefused "+code+" ") {
+			t.Errorf("no script shows the code %s", code)
+		}
+	}
+}
+
+func readScripts(t *testing.T) (all string) {
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no scripts: ", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += "\n" + string(text)
+	}
+	return all
+}
+
+// refusalCodes returns the codes as the manual lists them, which a test of the
+// program holds against the source.
+func refusalCodes(t *testing.T) (codes []string) {
+	manual, err := os.ReadFile("man/mcp-sandbox-exec.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(manual), "\n.Sh ERRORS\n")
+	section, _, _ = strings.Cut(section, "\n.Sh ")
+	if !found {
+		t.Fatal("the manual has no section ERRORS")
+	}
+	for line := range strings.Lines(section) {
+		if code, ok := strings.CutPrefix(line, ".It Li "); ok {
+			codes = append(codes, strings.TrimSpace(code))
+		}
+	}
+	if len(codes) == 0 {
+		t.Fatal("the manual lists no codes")
+	}
+	return codes
+}
+
