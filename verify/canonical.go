@@ -117,7 +117,7 @@ func hex4(digits []byte) (r rune) {
 		if d <= '9' {
 			d -= '0'
 		} else {
-			d = d|0x20 - 'a' + 10
+			d = d | 0x20 - 'a' + 10
 		}
 		r = r<<4 | rune(d)
 	}

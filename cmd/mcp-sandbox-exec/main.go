@@ -18,9 +18,6 @@ import (
 // program itself, as env(1) and timeout(1) have it.
 const exitRefused = 125
 
-// version is set by the linker for a release.
-var version string
-
 func main() {
 	os.Exit(run(os.Args[1:]))
 }
@@ -120,10 +117,9 @@ func printCapability(hasCommand bool) error {
 	return printLine(os.Stdout, verify.Capability)
 }
 
+// buildVersion is what the build knows: the version of the module for go install,
+// and the commit for a build in a checkout.
 func buildVersion() string {
-	if version != "" {
-		return version
-	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
 	}
