@@ -1,0 +1,64 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
+)
+
+// launcherScript stands for Codex: it answers the probe, and runs a command
+// after saying how it was called.
+const launcherScript = `#!/bin/sh
+if [ "$4" = --help ]; then
+	echo '      --sandbox-state-json <JSON>'
+	echo '      --sandbox-state-readable-root <DIR>'
+	echo '      --sandbox-state-disable-network'
+	exit
+fi
+while [ "$1" != -- ]; do shift; done
+shift
+exec "$@"
+`
+
+var testLauncher string
+
+// TestMain writes the launcher before any test starts a process, which could
+// otherwise still have the file open for writing when it is executed.
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "launcher")
+	if err != nil {
+		log.Fatal(err)
+	}
+	testLauncher = filepath.Join(folder, "codex")
+	if err := os.WriteFile(testLauncher, []byte(launcherScript), 0o755); err != nil {
+		log.Fatal(err)
+	}
+	status := m.Run()
+	os.RemoveAll(folder)
+	os.Exit(status)
+}
+
+// metaOfCall returns the _meta of a tool call, as a server finds it in a request.
+func metaOfCall() []byte {
+	return fmt.Appendf(nil, `{"progressToken":1,`+
+		`"codex/sandbox-state":{"permissionProfile":{"type":"managed"},"sandboxCwd":"file:///"},`+
+		`"codex/sandbox-launcher":{"codexExecutable":%q}}`, testLauncher)
+}
+
+func testAuthority(t *testing.T) *verify.Authority {
+	t.Helper()
+	metadata, err := verify.ParseMeta(metaOfCall())
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := metadata.Authority(context.Background(), verify.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return authority
+}

@@ -1,0 +1,63 @@
+package descriptor
+
+import (
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// openInheritable opens a file as an inherited one is: without close-on-exec.
+func openInheritable(t *testing.T) int {
+	t.Helper()
+	fd, err := unix.Open(os.DevNull, unix.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	if !Inherited(fd) {
+		t.Fatalf("descriptor %d does not look inherited", fd)
+	}
+	return fd
+}
+
+func TestCloseOnExec(t *testing.T) {
+	for name, mark := range map[string]func() error{
+		"whatever this system has": CloseOnExec,
+		"one by one":               func() error { return closeListedOnExec(listing) },
+	} {
+		low, high := openInheritable(t), openInheritable(t)
+		if err := mark(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if Inherited(low) || Inherited(high) {
+			t.Errorf("%s: a descriptor is not marked", name)
+		}
+		for fd := range 3 {
+			if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC != 0 {
+				t.Errorf("%s: descriptor %d is marked", name, fd)
+			}
+		}
+		if err := Keep(high); err != nil || !Inherited(high) || Inherited(low) {
+			t.Errorf("%s: keeping one descriptor: %v", name, err)
+		}
+	}
+}
+
+// Where the open descriptors cannot be listed, nothing is pretended.
+func TestCloseOnExecWithoutListing(t *testing.T) {
+	if err := closeListedOnExec(t.TempDir() + "/none"); err == nil {
+		t.Error("no error for a folder that is not there")
+	}
+}
+
+func TestClosedDescriptor(t *testing.T) {
+	fd := openInheritable(t)
+	unix.Close(fd)
+	if Inherited(fd) {
+		t.Error("a closed descriptor looks inherited")
+	}
+	if err := Keep(fd); err == nil {
+		t.Error("a closed descriptor is kept")
+	}
+}

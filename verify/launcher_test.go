@@ -1,0 +1,136 @@
+package verify
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestHelpLists(t *testing.T) {
+	for _, test := range []struct {
+		help string
+		want bool
+	}{
+		{"  --option", true},
+		{"  --option\n", true},
+		{"\t--option <JSON>\n", true},
+		{"Options:\r\n      --option=<JSON>\r\n", true},
+		{"  --option[=<JSON>]\n", true},
+		{"--option <JSON>\n", false},
+		{"sandbox --option {} --help\n", false},
+		{"  use --option\n", false},
+		{"  --options\n", false},
+		{"  --option-more\n", false},
+		{"  --opt\n", false},
+		{"  \x1b[1m--option\x1b[0m\n", false},
+		{"", false},
+	} {
+		if got := launcherHelp(test.help).lists("--option"); got != test.want {
+			t.Errorf("%q lists it: %v", test.help, got)
+		}
+	}
+}
+
+func TestFirstLines(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"", ""},
+		{"\n \n", ""},
+		{"one", `"one"`},
+		{"\none\n\n two\t\nthree\nfour\n", `"one", "two", "three"`},
+		{"a\x1b[1m\xff\u2028b", `"a\x1b[1m\xff\u2028b"`},
+		{strings.Repeat("x", 200), `"` + strings.Repeat("x", 160) + `..."`},
+	} {
+		if got := firstLines([]byte(test.text)); got != test.want {
+			t.Errorf("%q: %s", test.text, got)
+		}
+	}
+}
+
+func TestFindOnPath(t *testing.T) {
+	top := t.TempDir()
+	for _, folder := range []string{"empty", "one", "two"} {
+		if err := os.Mkdir(filepath.Join(top, folder), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"one/codex", "two/codex"} {
+		if err := os.WriteFile(filepath.Join(top, file), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(filepath.Join(top, "one"))
+	for _, test := range []struct{ path, want string }{
+		{"", ""},
+		{"TOP/empty", ""},
+		{":.:./:one", ""},
+		{"TOP/empty:TOP/two:TOP/one", "TOP/two/codex"},
+		{"../two:TOP/one/", "TOP/one/codex"},
+		{"/nowhere:TOP/one/codex:TOP/two//", "TOP/two/codex"},
+	} {
+		env := []string{"OTHER=x", "PATH=" + strings.ReplaceAll(test.path, "TOP", top), "PATH=" + top + "/two"}
+		if got := findOnPath(env); got != strings.ReplaceAll(test.want, "TOP", top) {
+			t.Errorf("%q finds %q", test.path, got)
+		}
+	}
+}
+
+// Operator's options act where metadata is absent, and nowhere else.
+func TestChooseLauncher(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(folder+"/codex", nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"PATH=" + folder}
+	for _, test := range []struct {
+		name           string
+		named          string
+		options        Options
+		path           string
+		choice         Choice
+		code           Code
+		messageHas     string
+		hintHasOptions bool
+	}{
+		{name: "named", named: "/a", options: Options{DefaultLauncher: "/b", AllowPathLauncher: true}, path: "/a", choice: FromMetadata},
+		{name: "default", options: Options{DefaultLauncher: "/b", AllowPathLauncher: true}, path: "/b", choice: FromDefault},
+		{name: "PATH", options: Options{AllowPathLauncher: true}, path: folder + "/codex", choice: FromPath},
+		{name: "none", code: CodeLauncherMissing, messageHas: "0.163", hintHasOptions: true},
+		{name: "relative default", options: Options{DefaultLauncher: "b"}, code: CodeLauncherMalformed},
+		{name: "default with a NUL", options: Options{DefaultLauncher: "/b\x00"}, code: CodeLauncherMalformed},
+		{name: "default that is not UTF-8", options: Options{DefaultLauncher: "/b\xff"}, code: CodeLauncherMalformed},
+	} {
+		test.options.Env = env
+		m := &Metadata{state: []byte("{}"), launcher: test.named}
+		path, choice, err := m.chooseLauncher(test.options)
+		if code := codeOf(t, err); path != test.path || choice != test.choice || code != test.code {
+			t.Errorf("%s: %q from %q, %v", test.name, path, choice, err)
+		}
+		if r, ok := err.(*Refusal); ok {
+			if !strings.Contains(r.Message, test.messageHas) {
+				t.Errorf("%s: %q", test.name, r.Message)
+			}
+			if test.hintHasOptions && !(strings.Contains(r.Hint, "--default-launcher") && strings.Contains(r.Hint, "--allow-path-launcher")) {
+				t.Errorf("%s: %q", test.name, r.Hint)
+			}
+		}
+	}
+}
+
+func TestAuthorityOfIncompleteMetadata(t *testing.T) {
+	everything := Options{DefaultLauncher: "/bin/sh", AllowPathLauncher: true}
+	for _, test := range []struct {
+		m    Metadata
+		code Code
+	}{
+		{Metadata{}, CodeMetadataMissing},
+		{Metadata{launcher: "/bin/sh"}, CodeStateMissing},
+		{Metadata{state: []byte("{}"), launcher: "/nowhere"}, CodeLauncherNotFound},
+	} {
+		a, err := test.m.Authority(context.Background(), everything)
+		if code := codeOf(t, err); code != test.code || a != nil {
+			t.Errorf("%v: %v, %v", test.m, a, err)
+		}
+	}
+}
