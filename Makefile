@@ -19,8 +19,10 @@ build: ## build ./mcp-sandbox-exec
 demo: build ## run real commands in the sandbox of a recorded tool call (needs npm, or CODEX=/path)
 	@examples/demo.sh
 
+# Never from the cache: the scripts run the program that they build, and Go does
+# not know that they depend on it.
 test: ## run the unit tests and the scripts
-	$(GO) test ./...
+	$(GO) test -count=1 ./...
 
 e2e: ## run the whole with real Codex versions (needs bash, jq and npm)
 	$(GO) test -tags e2e -count=1 -v ./e2e

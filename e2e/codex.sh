@@ -23,7 +23,7 @@ esac
 
 if [ ! -d "$folder" ]; then
 	command -v npm >/dev/null || {
-		echo "npm is needed to get Codex $version; install Node.js, or name a Codex with CODEX=/path" >&2
+		echo "npm is needed to get Codex $version; it comes with Node.js" >&2
 		exit 1
 	}
 	echo "getting Codex $version from npm" >&2

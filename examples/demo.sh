@@ -5,7 +5,10 @@
 set -eu
 
 top=$(cd "$(dirname "$0")/.." && pwd)
-codex=${CODEX:-$("$top/e2e/codex.sh" 0.171.0)}
+codex=${CODEX:-$("$top/e2e/codex.sh" 0.171.0)} || {
+	echo "demo: there is no Codex; CODEX=/path/to/codex names one that is here already" >&2
+	exit 1
+}
 demo=$top/.demo
 project=$demo/project
 
