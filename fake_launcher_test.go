@@ -89,6 +89,9 @@ func fakeCodex(help string, start func(run)) {
 	r := parseLauncherArgs(os.Args[1:], help != "")
 	if r.help {
 		recordProbe()
+		if os.Getenv("CLICOLOR_FORCE") != "" && os.Getenv("NO_COLOR") == "" {
+			help = strings.ReplaceAll(help, "  --", "  \x1b[1m--")
+		}
 		os.Stdout.WriteString(help)
 		os.Exit(0)
 	}
