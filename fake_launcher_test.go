@@ -22,7 +22,7 @@ import (
 // into the folder that the variable RECORD names.
 //
 //	argv, env  each string with a NUL behind it
-//	pid        the process id
+//	pid        the process id; probe-pid that of a probe
 //	fds        one line for each open descriptor: its number and what it is
 //	probes     one line for each probe: its descriptors and what stdin held
 //	stdin      what stdin held, if RECORD_STDIN is set; it is then empty
@@ -43,6 +43,7 @@ var fakeLaunchers = map[string]func(){
 	"codex-help-on-stderr":     func() { probeOnly(func() { os.Stderr.WriteString(fullHelp) }) },
 	"codex-help-but-fails":     func() { probeOnly(func() { os.Stdout.WriteString(fullHelp); os.Exit(3) }) },
 	"codex-hangs":              func() { probeOnly(hang) },
+	"codex-leaves-group":       func() { probeOnly(func() { leaveGroup(); hang() }) },
 	"codex-dies":               func() { probeOnly(func() { die(syscall.SIGKILL) }) },
 	"codex-reads-stdin":        func() { probeOnly(needStdin) },
 	"codex-prints-100mib":      func() { probeOnly(print100MiB) },
@@ -289,6 +290,17 @@ func leaveChild(stdout *os.File) {
 	writeRecord("child", []byte(strconv.Itoa(child.Process.Pid)))
 }
 
+// leaveGroup goes from its own process group to that of its parent.
+func leaveGroup() {
+	group, err := unix.Getpgid(os.Getppid())
+	if err == nil {
+		err = unix.Setpgid(0, group)
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
 // replaceItself puts another program in the place of the symbolic link under
 // which the launcher was started.
 func replaceItself() {
@@ -323,6 +335,7 @@ func recordProbe() {
 	if err != nil {
 		panic(err)
 	}
+	writeRecord("probe-pid", []byte(strconv.Itoa(os.Getpid())))
 	line := fmt.Sprintf("%q %q stdin %q\n", launcherArgv()[1:], openDescriptors(), stdin)
 	appendRecord("probes", line)
 }

@@ -134,3 +134,25 @@ func TestAuthorityOfIncompleteMetadata(t *testing.T) {
 		}
 	}
 }
+
+// Without an environment in the options, that of this process counts.
+func TestAuthorityEnvironment(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(folder+"/codex", nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder)
+	m := &Metadata{state: []byte("{}")}
+	for _, test := range []struct {
+		env  []string
+		code Code
+	}{
+		{nil, CodeLauncherNotExecutable},
+		{[]string{}, CodeLauncherMissing},
+	} {
+		_, err := m.Authority(context.Background(), Options{AllowPathLauncher: true, Env: test.env})
+		if code := codeOf(t, err); code != test.code {
+			t.Errorf("with %v: %v", test.env, err)
+		}
+	}
+}
