@@ -34,7 +34,8 @@ func newScratch(t *testing.T) *scratch {
 		outside: filepath.Join(root, "outside"),
 		home:    filepath.Join(root, "home"),
 	}
-	for _, folder := range []string{s.project, s.outside, filepath.Join(s.home, ".codex")} {
+	tmp := filepath.Join(root, "tmp")
+	for _, folder := range []string{s.project, s.outside, filepath.Join(s.home, ".codex"), tmp} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -46,6 +47,9 @@ func newScratch(t *testing.T) *scratch {
 		"HOME=" + s.home,
 		"CODEX_HOME=" + filepath.Join(s.home, ".codex"),
 		"XDG_CACHE_HOME=" + filepath.Join(s.home, ".cache"),
+		// Codex does not put its helper below the folder for temporary files, where
+		// the repository, and so its home here, may be.
+		"TMPDIR=" + tmp,
 		"LC_ALL=C",
 	}
 	return s
