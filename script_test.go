@@ -25,10 +25,23 @@ func TestMain(m *testing.M) {
 	testscript.Main(suite{m}, commands)
 }
 
-// A suite builds the program first, as `make build` does. The program is a file
-// of its own, and not one more name of the test binary as the fakes are: it
-// refuses a launcher that is the same file as itself.
+// A suite builds the program first, as `make build` does, and writes files that
+// scripts execute. A file that is written while tests run may still be open for
+// writing in a process that another test is just starting.
+//
+// The program is a file of its own, and not one more name of the test binary as
+// the fakes are: it refuses a launcher that is the same file as itself.
 type suite struct{ *testing.M }
+
+// executables are the files that scripts execute, in the folder FILES.
+var executables = map[string]struct {
+	text string
+	mode os.FileMode
+}{
+	"group-writable": {"#!/bin/sh\nexit 9\n", 0o775},
+	"no-interpreter": {"#!/nowhere/sh\n", 0o755},
+	"no-program":     {"this is no program\n", 0o755},
+}
 
 func (s suite) Run() int {
 	if os.Getenv("RECORD") != "" {
@@ -39,6 +52,16 @@ func (s suite) Run() int {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(folder)
+	for name, file := range executables {
+		path := filepath.Join(folder, name)
+		err := os.WriteFile(path, []byte(file.text), file.mode)
+		if err == nil {
+			err = os.Chmod(path, file.mode) // whatever the umask is
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
 	build := exec.Command("go", "build", "-trimpath", "-tags", "urfave_cli_no_docs", "-o", folder, "./cmd/mcp-sandbox-exec")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -67,8 +90,8 @@ func TestScripts(t *testing.T) {
 }
 
 // setupScript gives each script a HOME of its own, and puts paths into its JSON
-// files: @WORK@ is the script's folder, @BIN@ that of the fake launchers, and
-// @REQUESTS@ that of the recorded requests.
+// files: @WORK@ is the script's folder, @BIN@ that of the fake launchers, @FILES@
+// that of the executables, and @PROGRAM@ the program.
 func setupScript(env *testscript.Env) error {
 	bin, program, err := findPrograms()
 	if err != nil {
@@ -84,9 +107,10 @@ func setupScript(env *testscript.Env) error {
 	env.Setenv("RECORD", work+"/record")
 	env.Setenv("BIN", bin)
 	env.Setenv("PROGRAM", program)
+	env.Setenv("FILES", filepath.Dir(program))
 	env.Setenv("REQUESTS", requests)
 	env.Setenv("STATE_LIMIT", strconv.Itoa(verify.MaxStateSize()))
-	paths := strings.NewReplacer("@WORK@", work, "@BIN@", bin, "@PROGRAM@", program)
+	paths := strings.NewReplacer("@WORK@", work, "@BIN@", bin, "@PROGRAM@", program, "@FILES@", filepath.Dir(program))
 	files, err := filepath.Glob(work + "/*.json")
 	if err != nil {
 		return err
