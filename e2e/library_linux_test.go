@@ -16,9 +16,9 @@ import (
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
 )
 
-// libraryCommand goes from the _meta of a call to a command, as a server in Go
+// serverCommand goes from the _meta of a call to a command, as a server in Go
 // does it. This process itself is the server here.
-func (s *scratch) libraryCommand(ctx context.Context, t *testing.T, command ...string) *osexec.Cmd {
+func (s *scratch) serverCommand(ctx context.Context, t *testing.T, command ...string) *osexec.Cmd {
 	t.Helper()
 	raw, _ := metaOf(t, s.request(t, currentRequest, codex(t, current)))
 	metadata, err := verify.ParseMeta(raw)
@@ -39,7 +39,7 @@ func (s *scratch) libraryCommand(ctx context.Context, t *testing.T, command ...s
 
 func TestLibrary(t *testing.T) {
 	s := newScratch(t)
-	r := run(t, s.libraryCommand(deadline(t), t, "sh", "-c", `echo "$PWD"; `+writeBoth+` || exit 7`))
+	r := run(t, s.serverCommand(deadline(t), t, "sh", "-c", `echo "$PWD"; `+writeBoth+` || exit 7`))
 	r.expectStatus(t, 7)
 	if r.stdout != s.project+"\n" {
 		t.Errorf("stdout %q, want the project's folder", r.stdout)
@@ -72,7 +72,7 @@ func (s *scratch) startWaiting(t *testing.T, command func(...string) *osexec.Cmd
 func TestCancellingLeavesNoProcess(t *testing.T) {
 	s := newScratch(t)
 	ctx, cancel := context.WithCancel(deadline(t))
-	p, marker := s.startWaiting(t, func(command ...string) *osexec.Cmd { return s.libraryCommand(ctx, t, command...) })
+	p, marker := s.startWaiting(t, func(command ...string) *osexec.Cmd { return s.serverCommand(ctx, t, command...) })
 	if found := marked(t, marker); len(found) < 2 {
 		t.Fatalf("the launcher and the command should be running, and there is only %q", found)
 	}

@@ -1,10 +1,10 @@
-package exec
+package exec_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/exec"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
 )
 
@@ -23,7 +23,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	cmd, err := Command(ctx, authority, Options{}, "echo", "hello from the sandbox")
+	cmd, err := exec.Command(ctx, authority, exec.Options{}, "echo", "hello from the sandbox")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -33,24 +33,6 @@ func Example() {
 	// Output:
 	// hello from the sandbox
 	// <nil>
-}
-
-// A refusal has a code for programs, and a message and a hint for people.
-func Example_refused() {
-	metadata, err := verify.ParseMeta([]byte(`{"codex/sandbox-state-meta":{"sandboxCwd":"file:///"}}`))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	_, err = metadata.Authority(context.Background(), verify.Options{})
-	var refusal *verify.Refusal
-	if errors.As(err, &refusal) {
-		fmt.Println(refusal.Code)
-		fmt.Println(refusal.Message)
-	}
-	// Output:
-	// launcher-missing
-	// the call names no launcher: the client is older than Codex 0.163, or not on this host
 }
 
 // The arguments of the launcher, for a server that starts processes in a way of
@@ -66,7 +48,7 @@ func ExampleArgv() {
 		fmt.Println(err)
 		return
 	}
-	argv, err := Argv(authority, Options{DisableNetwork: true}, "make", "test")
+	argv, err := exec.Argv(authority, exec.Options{DisableNetwork: true}, "make", "test")
 	fmt.Printf("%q\n%v\n", argv[1:], err)
 	// Output:
 	// ["sandbox" "--sandbox-state-json" "{\"permissionProfile\":{\"type\":\"managed\"},\"sandboxCwd\":\"file:///\"}" "--sandbox-state-disable-network" "--" "make" "test"]

@@ -246,7 +246,7 @@ func TestCommandAfterChange(t *testing.T) {
 	if err := os.Symlink(testLauncher, link); err != nil {
 		t.Fatal(err)
 	}
-	metadata, err := verify.ParseMeta([]byte(strings.ReplaceAll(string(metaOfCall()), testLauncher, link)))
+	metadata, err := verify.ParseMeta([]byte(strings.ReplaceAll(string(MetaOfCall()), testLauncher, link)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// metaOfCall returns the _meta of a tool call, as a server finds it in a request.
-func metaOfCall() []byte {
+// MetaOfCall returns the _meta of a tool call, as a server finds it in a request.
+func MetaOfCall() []byte {
 	return fmt.Appendf(nil, `{"progressToken":1,`+
 		`"codex/sandbox-state":{"permissionProfile":{"type":"managed"},"sandboxCwd":"file:///"},`+
 		`"codex/sandbox-launcher":{"codexExecutable":%q}}`, testLauncher)
@@ -52,7 +52,7 @@ func metaOfCall() []byte {
 
 func testAuthority(t *testing.T) *verify.Authority {
 	t.Helper()
-	metadata, err := verify.ParseMeta(metaOfCall())
+	metadata, err := verify.ParseMeta(MetaOfCall())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 // Notes returns what a person should know about an authority that may run
 // commands, one line each. It looks into the state as far as it understands it,
 // which changes nothing: the state stays opaque for everything else.
-func Notes(a *Authority) []string {
+func (a *Authority) Notes() []string {
 	var notes []string
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 

@@ -50,7 +50,7 @@ func checkCommand(o *options, command []string, hasCommand bool) error {
 	if err := authority.Recheck(); err != nil {
 		return err
 	}
-	return p.printFacts(facts(metadata, authority, command), verify.Notes(authority))
+	return p.printFacts(facts(metadata, authority, command), authority.Notes())
 }
 
 func facts(metadata *verify.Metadata, authority *verify.Authority, command []string) []fact {
