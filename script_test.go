@@ -91,13 +91,17 @@ func TestScripts(t *testing.T) {
 
 // setupScript gives each script a HOME of its own, and puts paths into its JSON
 // files: @WORK@ is the script's folder, @BIN@ that of the fake launchers, @FILES@
-// that of the executables, and @PROGRAM@ the program.
+// that of the executables, @PROGRAM@ the program, and @TRUE@ true(1).
 func setupScript(env *testscript.Env) error {
 	bin, program, err := findPrograms()
 	if err != nil {
 		return err
 	}
 	requests, err := filepath.Abs("testdata/requests")
+	if err != nil {
+		return err
+	}
+	truePath, err := exec.LookPath("true")
 	if err != nil {
 		return err
 	}
@@ -108,9 +112,10 @@ func setupScript(env *testscript.Env) error {
 	env.Setenv("BIN", bin)
 	env.Setenv("PROGRAM", program)
 	env.Setenv("FILES", filepath.Dir(program))
+	env.Setenv("TRUE", truePath)
 	env.Setenv("REQUESTS", requests)
 	env.Setenv("STATE_LIMIT", strconv.Itoa(verify.MaxStateSize()))
-	paths := strings.NewReplacer("@WORK@", work, "@BIN@", bin, "@PROGRAM@", program, "@FILES@", filepath.Dir(program))
+	paths := strings.NewReplacer("@WORK@", work, "@BIN@", bin, "@PROGRAM@", program, "@FILES@", filepath.Dir(program), "@TRUE@", truePath)
 	files, err := filepath.Glob(work + "/*.json")
 	if err != nil {
 		return err
