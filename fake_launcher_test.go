@@ -43,6 +43,7 @@ var fakeLaunchers = map[string]func(){
 	"codex-help-on-stderr":     func() { probeOnly(func() { os.Stderr.WriteString(fullHelp) }) },
 	"codex-help-but-fails":     func() { probeOnly(func() { os.Stdout.WriteString(fullHelp); os.Exit(3) }) },
 	"codex-hangs":              func() { probeOnly(hang) },
+	"codex-hangs-with-child":   func() { probeOnly(func() { leaveChild(nil); hang() }) },
 	"codex-leaves-group":       func() { probeOnly(func() { leaveGroup(); hang() }) },
 	"codex-dies":               func() { probeOnly(func() { die(syscall.SIGKILL) }) },
 	"codex-reads-stdin":        func() { probeOnly(needStdin) },

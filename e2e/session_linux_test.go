@@ -28,7 +28,7 @@ func TestLauncherGetsTheStateOfTheSession(t *testing.T) {
 	}
 
 	_, meta := metaOf(t, s.call(t))
-	want := []string{s.codex, "sandbox", "--sandbox-state-json", string(meta["codex/sandbox-state"]), "--", "bash", "-c", command}
+	want := []string{s.codex, "sandbox", "--sandbox-state-json", string(meta["codex/sandbox-state"]), "--", "bash", "-c", "--", command}
 	if len(launchers) != 1 || !slices.Equal(launchers[0], want) {
 		t.Errorf("the running launchers are\n%q\nwant one:\n%q", launchers, want)
 	}

@@ -3,6 +3,7 @@ package exec
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -19,9 +20,11 @@ var execve = unix.Exec
 // [*verify.Refusal].
 //
 // Descriptors from 3 up are closed, except those in keep. Environment entries
-// are passed on as they are. What the Go runtime cannot give back is the
-// disposition of signals that were ignored when this process started, other
-// than HUP and INT: they are at their default in the launcher.
+// are passed on as they are. What the Go runtime has changed for signals when
+// this process started cannot be given back: of those that were ignored only
+// HUP, INT, CONT, TSTP, TTIN and TTOU still are, and most that end a process are
+// no longer blocked. A parent-death signal survives if the calling goroutine is
+// locked to the thread that has it.
 func Replace(a *verify.Authority, o Options, keep []int, env []string, command ...string) error {
 	argv, err := Argv(a, o, command...)
 	if err != nil {
@@ -41,8 +44,8 @@ func Replace(a *verify.Authority, o Options, keep []int, env []string, command .
 // metadata may do so, and for nothing else. A name without a slash is looked
 // up in the PATH of env, as execvp(3) does it.
 //
-// It returns only if it fails, with a [*verify.Refusal]: errors.Is tells
-// [io/fs.ErrNotExist] when there is no such program.
+// It returns only if it fails, with a [*verify.Refusal]. Where the system refused
+// the execution, that wraps an [*io/fs.PathError] with the Op "execve".
 func ReplaceUnsandboxed(keep []int, env []string, command ...string) error {
 	if err := CheckCommand(command); err != nil {
 		return err
@@ -50,8 +53,12 @@ func ReplaceUnsandboxed(keep []int, env []string, command ...string) error {
 	if err := passOnly(keep); err != nil {
 		return err
 	}
+	if strings.Contains(command[0], "/") {
+		return refuseExec(command, env, execve(command[0], command, env))
+	}
 	// Like execvp(3): go on while a folder does not have it, and remember a
-	// file that was found and may not be executed.
+	// file that was found and may not be executed. Unlike it, do not give a file
+	// without a #! line to a shell.
 	err := error(unix.ENOENT)
 	for _, candidate := range candidates(command[0], env) {
 		tried := execve(candidate, command, env)
@@ -65,11 +72,8 @@ func ReplaceUnsandboxed(keep []int, env []string, command ...string) error {
 	return refuseExec(command, env, err)
 }
 
-// candidates returns the paths at which a program of that name may be.
+// candidates returns the paths at which PATH may have a program of that name.
 func candidates(name string, env []string) []string {
-	if strings.Contains(name, "/") {
-		return []string{name}
-	}
 	path := "/bin:/usr/bin" // what execvp(3) takes where there is no PATH
 	for _, entry := range env {
 		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
@@ -111,7 +115,7 @@ func refuseExec(argv, env []string, err error) error {
 	r := &verify.Refusal{
 		Code:    verify.CodeExecFailed,
 		Message: fmt.Sprintf("cannot execute %q: %v", argv[0], err),
-		Err:     err,
+		Err:     &fs.PathError{Op: "execve", Path: argv[0], Err: err},
 	}
 	switch {
 	case errors.Is(err, unix.E2BIG):

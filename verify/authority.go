@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/printable"
 )
 
 // Options is what an operator decided beforehand. The zero Options refuse
@@ -148,7 +150,7 @@ func (a *Authority) Recheck() error {
 	}
 	return &Refusal{
 		Code:    CodeLauncherChanged,
-		Message: fmt.Sprintf("%s is no longer the file that was probed", printable(a.path)),
+		Message: fmt.Sprintf("%s is no longer the file that was probed", printable.Line(a.path)),
 		Hint:    "run the command again; if Codex was being updated, that is all",
 		Err:     err,
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/printable"
 )
 
 // An identity tells a file from every other and from itself after a change.
@@ -27,7 +29,7 @@ func identify(path string) (identity, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return identity{}, &Refusal{
 			Code:    CodeLauncherNotExecutable,
-			Message: fmt.Sprintf("%s is not a regular file", printable(path)),
+			Message: fmt.Sprintf("%s is not a regular file", printable.Line(path)),
 		}
 	}
 	// With the effective ids, as execve(2) decides it. Root may run a file that
@@ -35,21 +37,21 @@ func identify(path string) (identity, error) {
 	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS); err != nil {
 		return identity{}, &Refusal{
 			Code:    CodeLauncherNotExecutable,
-			Message: fmt.Sprintf("this user may not execute %s: %v", printable(path), err),
+			Message: fmt.Sprintf("this user may not execute %s: %v", printable.Line(path), err),
 			Err:     err,
 		}
 	}
 	if st.Mode&0o002 != 0 {
 		return identity{}, &Refusal{
 			Code:    CodeLauncherUntrusted,
-			Message: fmt.Sprintf("everybody may write %s (mode %04o)", printable(path), st.Mode&0o7777),
+			Message: fmt.Sprintf("everybody may write %s (mode %04o)", printable.Line(path), st.Mode&0o7777),
 			Hint:    "whoever can write it decides what runs outside the sandbox; chmod o-w it after checking what it is",
 		}
 	}
 	if isThisProgram(&st) {
 		return identity{}, &Refusal{
 			Code:    CodeLauncherUntrusted,
-			Message: fmt.Sprintf("%s is this program itself", printable(path)),
+			Message: fmt.Sprintf("%s is this program itself", printable.Line(path)),
 			Hint:    "the launcher is the Codex CLI that the metadata names, not what calls it",
 		}
 	}
@@ -79,7 +81,7 @@ func unreachable(path string, err error) *Refusal {
 		if errors.Is(err, absent) {
 			return &Refusal{
 				Code:    CodeLauncherNotFound,
-				Message: fmt.Sprintf("%s: %v", printable(path), err),
+				Message: fmt.Sprintf("%s: %v", printable.Line(path), err),
 				Hint:    "it must be on this host: a server that runs elsewhere than the client (remote, container) does not have it",
 				Err:     err,
 			}
@@ -87,7 +89,7 @@ func unreachable(path string, err error) *Refusal {
 	}
 	return &Refusal{
 		Code:    CodeLauncherNotExecutable,
-		Message: fmt.Sprintf("%s: %v", printable(path), err),
+		Message: fmt.Sprintf("%s: %v", printable.Line(path), err),
 		Err:     err,
 	}
 }

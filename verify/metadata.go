@@ -141,7 +141,7 @@ func (r *metaReader) read(d *document, what string) error {
 		case DeprecatedStateKey:
 			r.deprecated, err = d.value()
 		case LauncherKey:
-			err = r.readLauncher(d, what+`."`+LauncherKey+`"`)
+			err = r.readLauncher(d, `"`+LauncherKey+`"`)
 		}
 		return err
 	})

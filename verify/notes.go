@@ -1,11 +1,17 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sys/unix"
+
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/printable"
 )
 
 // Notes returns what a person should know about an authority that may run
@@ -19,20 +25,24 @@ func (a *Authority) Notes() []string {
 		add("only the deprecated name %q is there: the client is older than Codex 0.163", DeprecatedStateKey)
 	}
 	view := viewState(a.metadata.state)
-	if view.hasProfile && view.profileType != "managed" {
-		add("the state's permissionProfile.type is %q, not \"managed\": the launcher runs commands unconfined", view.profileType)
+	switch {
+	case view.profileType == "disabled":
+		add(`the state's permissionProfile.type is "disabled": the launcher runs commands unconfined`)
+	case view.profileType == "managed" && view.fileSystem == "unrestricted" && view.network == "enabled":
+		add("the state's permissionProfile restricts neither files nor network: the launcher runs commands unconfined")
+	case view.profileType != "managed" && view.profileType != "":
+		add("the state's permissionProfile.type is %q: what the launcher makes of it is not known here", view.profileType)
 	}
-	if helper := view.helper; helper != "" {
-		if _, err := os.Stat(helper); err != nil {
-			add("codexLinuxSandboxExe of the state is gone: %v (Codex removes it when it exits)", err)
+	addGone := func(member, path, hint string) {
+		if _, err := os.Stat(path); errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+			add("%s of the state is gone: %s%s", member, printable.Line(path), hint)
 		}
+	}
+	if view.helper != "" {
+		addGone("codexLinuxSandboxExe", view.helper, " (Codex removes it when it exits)")
 	}
 	if folder := filePath(view.cwd); folder != "" {
-		if info, err := os.Stat(folder); err != nil {
-			add("sandboxCwd of the state is gone: %v", err)
-		} else if !info.IsDir() {
-			add("sandboxCwd of the state is not a folder: %s", printable(folder))
-		}
+		addGone("sandboxCwd", folder, "")
 	}
 	if size, limit := len(a.metadata.state), MaxStateSize(); size > limit/10*9 {
 		add("the state has %d bytes, near the limit of %d", size, limit)
@@ -40,10 +50,11 @@ func (a *Authority) Notes() []string {
 	return notes
 }
 
-// A stateView is the part of a state that is understood here.
+// A stateView is the part of a state that is understood here; empty where it is
+// absent or of another type.
 type stateView struct {
-	hasProfile               bool
-	profileType, helper, cwd string
+	profileType, fileSystem, network string
+	helper, cwd                      string
 }
 
 // viewState reads what it can: a state of another shape gives an empty view.
@@ -52,25 +63,42 @@ func viewState(state []byte) (v stateView) {
 	if err != nil {
 		return v
 	}
-	text := func(to *string) error {
-		value, err := d.value()
-		if err == nil && value[0] == '"' {
-			decoded, _ := jsontext.AppendUnquote(nil, value)
-			*to = string(decoded)
-		}
-		return err
-	}
-	d.members("the state", []string{"permissionProfile", "codexLinuxSandboxExe", "sandboxCwd"}, func(name string) error {
-		switch name {
-		case "codexLinuxSandboxExe":
-			return text(&v.helper)
-		case "sandboxCwd":
-			return text(&v.cwd)
-		}
-		v.hasProfile = true
-		return d.members("permissionProfile", []string{"type"}, func(string) error { return text(&v.profileType) })
+	d.view(map[string]func() error{
+		"permissionProfile": func() error {
+			return d.view(map[string]func() error{
+				"type":    func() error { return d.viewText(&v.profileType) },
+				"network": func() error { return d.viewText(&v.network) },
+				"file_system": func() error {
+					return d.view(map[string]func() error{
+						"type": func() error { return d.viewText(&v.fileSystem) },
+					})
+				},
+			})
+		},
+		"codexLinuxSandboxExe": func() error { return d.viewText(&v.helper) },
+		"sandboxCwd":           func() error { return d.viewText(&v.cwd) },
 	})
 	return v
+}
+
+// view reads members of the object that comes next. Anything else is passed by.
+func (d *document) view(read map[string]func() error) error {
+	if d.dec.PeekKind() != '{' {
+		return d.dec.SkipValue()
+	}
+	return d.members("the state", slices.Collect(maps.Keys(read)), func(name string) error { return read[name]() })
+}
+
+// viewText reads the string that comes next. Anything else is passed by.
+func (d *document) viewText(to *string) error {
+	value, err := d.value()
+	if err == nil && value[0] == '"' {
+		var text []byte
+		if text, err = jsontext.AppendUnquote(nil, value); err == nil {
+			*to = string(text)
+		}
+	}
+	return err
 }
 
 // filePath returns the path of a file: URI, or "".

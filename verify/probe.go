@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/descriptor"
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/printable"
 )
 
 // DefaultProbeTimeout is how long a probe may take. A Codex that is in the page
@@ -50,7 +51,8 @@ func (h launcherHelp) lists(option string) bool {
 }
 
 // probe asks a launcher whether it takes a state, in the words that Codex
-// itself uses for it. It leaves no process behind.
+// itself uses for it. It leaves no process behind, except one that went into a
+// session of its own: that cannot be told from a daemon which was there before.
 func probe(ctx context.Context, path string, env []string, limit time.Duration) (launcherHelp, error) {
 	if limit <= 0 {
 		limit = DefaultProbeTimeout
@@ -195,7 +197,7 @@ func refuseProbe(path string, answer probeAnswer, err error, limit time.Duration
 		}
 		return &Refusal{
 			Code:    CodeLauncherProbeTimeout,
-			Message: fmt.Sprintf("%s %s for %v", printable(path), what, limit),
+			Message: fmt.Sprintf("%s %s for %v", printable.Line(path), what, limit),
 			Hint:    "try its command `sandbox --help` by hand; --probe-timeout allows more time",
 		}
 	case errors.Is(err, errProbeTooLarge):
@@ -207,7 +209,7 @@ func refuseProbe(path string, answer probeAnswer, err error, limit time.Duration
 	default:
 		return &Refusal{
 			Code:    CodeExecFailed,
-			Message: fmt.Sprintf("cannot probe %s: %v", printable(path), err),
+			Message: fmt.Sprintf("cannot probe %s: %v", printable.Line(path), err),
 			Err:     err,
 		}
 	}
@@ -222,7 +224,7 @@ func refuseStart(path string, err error) error {
 	}
 	r := &Refusal{
 		Code:    CodeLauncherNotExecutable,
-		Message: fmt.Sprintf("%s: %v", printable(path), reason),
+		Message: fmt.Sprintf("%s: %v", printable.Line(path), reason),
 		Err:     err,
 	}
 	switch {
@@ -241,7 +243,7 @@ func refuseStart(path string, err error) error {
 }
 
 func incapable(path, what string, stderr []byte) *Refusal {
-	message := printable(path) + " " + what
+	message := printable.Line(path) + " " + what
 	if said := firstLines(stderr); said != "" {
 		message += "; it said " + said
 	}

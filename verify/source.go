@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/printable"
 )
 
 // MaxSourceSize is the most that a [Source] may hold, in bytes: 16 MiB. A
@@ -39,7 +41,9 @@ type Source struct {
 //	PATH       a file; one whose name starts with "-" needs file: or ./
 //
 // A PATH of /dev/stdin, /dev/fd/N or /proc/self/fd/N is the descriptor itself,
-// so that what was read there cannot be read a second time.
+// so that what was read there cannot be read a second time. Whether it was the
+// caller who opened a descriptor is for the caller to know: Go has some of its
+// own, and their content is nobody's metadata.
 func ParseSource(spelled string) (Source, error) {
 	s := Source{spelled: spelled, fd: -1}
 	kind, rest, found := strings.Cut(spelled, ":")
@@ -50,7 +54,7 @@ func ParseSource(spelled string) (Source, error) {
 		s.fd = 0
 		return s, nil
 	case strings.HasPrefix(spelled, "-"):
-		return Source{}, fmt.Errorf("source %q starts with a dash; for a file of that name write ./%s", spelled, spelled)
+		return Source{}, fmt.Errorf("source %q starts with a dash; a file of that name needs file: or ./ before it", spelled)
 	case found && kind == "env":
 		if rest == "" || strings.ContainsAny(rest, "=\x00") {
 			return Source{}, fmt.Errorf("source %q does not name a variable", spelled)
@@ -72,8 +76,10 @@ func ParseSource(spelled string) (Source, error) {
 			return s.descriptor(number)
 		}
 	}
-	if s.path == "/dev/stdin" {
-		return s.descriptor("0")
+	for number, path := range []string{"/dev/stdin", "/dev/stdout", "/dev/stderr"} {
+		if s.path == path {
+			return s.descriptor(strconv.Itoa(number))
+		}
 	}
 	return s, nil
 }
@@ -92,7 +98,7 @@ func (s Source) descriptor(number string) (Source, error) {
 
 // String returns the source as it was written, quoted if it could not stand in
 // a line of a message.
-func (s Source) String() string { return printable(s.spelled) }
+func (s Source) String() string { return printable.Line(s.spelled) }
 
 // Env returns the name of the variable that s reads, or "".
 func (s Source) Env() string { return s.env }
@@ -218,14 +224,4 @@ func (s Source) unreadable(err error) *Refusal {
 		Message: fmt.Sprintf("%s: %v", s, reason),
 		Err:     err,
 	}
-}
-
-// printable returns s as it is if it can stand in a line of a message, and
-// quoted if not, so that no name can add lines or colours to one.
-func printable(s string) string {
-	quoted := strconv.Quote(s)
-	if quoted[1:len(quoted)-1] == s {
-		return s
-	}
-	return quoted
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/exec"
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/printable"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
 )
 
@@ -33,7 +34,7 @@ func checkCommand(o *options, command []string, hasCommand bool) error {
 		return err
 	}
 	if metadata.Missing() && p.allowUnsandboxed {
-		return p.printFacts([]fact{{"verdict", "runs without a sandbox (--allow-unsandboxed)"}}, nil)
+		return p.printFacts(withCommand([]fact{{"verdict", "runs without a sandbox (--allow-unsandboxed)"}}, command), nil)
 	}
 	authority, err := p.authorize(metadata, env)
 	if err != nil {
@@ -66,10 +67,14 @@ func facts(metadata *verify.Metadata, authority *verify.Authority, command []str
 	if metadata.StateKey() == "" {
 		found[1].value = "none, the state came by itself"
 	}
-	if command != nil {
-		found = append(found, fact{"command", shellQuote(command)})
+	return withCommand(found, command)
+}
+
+func withCommand(found []fact, command []string) []fact {
+	if len(command) == 0 {
+		return found
 	}
-	return found
+	return append(found, fact{"command", shellQuote(command)})
 }
 
 // printFacts prints a line for each fact and each note, or one JSON object.
@@ -93,14 +98,14 @@ func (p *plan) printFacts(facts []fact, notes []string) error {
 			}
 			line = appendJSONString(line, note)
 		}
-		return printLine(os.Stdout, string(append(line, "]}"...)))
+		return printLine(string(append(line, "]}"...)))
 	}
 	var lines []string
 	for _, f := range facts {
-		lines = append(lines, fmt.Sprintf("%s: %v", f.name, f.value))
+		lines = append(lines, f.name+": "+printable.Line(fmt.Sprint(f.value)))
 	}
 	for _, note := range notes {
 		lines = append(lines, "note: "+note)
 	}
-	return printLine(os.Stdout, strings.Join(lines, "\n"))
+	return printLine(strings.Join(lines, "\n"))
 }

@@ -2,30 +2,34 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 )
 
-// printHelp has the place of the library's own, which sorts the categories by
-// their names and gives a value to options that take none.
-func printHelp(w io.Writer, _ string, data any) {
-	switch of := data.(type) {
+// help has the place of the library's own, which sorts the categories by their
+// names and gives a value to options that take none. It is about the program or
+// about a subcommand.
+func help(of any) string {
+	var b strings.Builder
+	item := func(name, about string) { fmt.Fprintf(&b, "  %-28s%s\n", name, about) }
+	switch of := of.(type) {
 	case *cli.App:
-		writeHelp(w, of.Usage, of.UsageText, of.Flags)
-		fmt.Fprint(w, "\nSubcommands, which come first:\n")
+		writeOptions(&b, item, of.Usage, of.UsageText, of.Flags)
+		item("--version", "print the version")
+		b.WriteString("\nSubcommands, which come first:\n")
 		for _, c := range of.Commands {
-			fmt.Fprintf(w, "  %-28s%s\n", c.Name, c.Usage)
+			item(c.Name, c.Usage)
 		}
 	case *cli.Command:
-		writeHelp(w, of.Usage, of.UsageText, of.Flags)
+		writeOptions(&b, item, of.Usage, of.UsageText, of.Flags)
 	}
-	fmt.Fprint(w, "\nThe manual is mcp-sandbox-exec(1).\n")
+	b.WriteString("\nThe manual is mcp-sandbox-exec(1).")
+	return b.String()
 }
 
-func writeHelp(w io.Writer, about, usageText string, flags []cli.Flag) {
-	fmt.Fprintf(w, "%s\n\nUsage:\n  %s\n", about, strings.ReplaceAll(usageText, "\n", "\n  "))
+func writeOptions(b *strings.Builder, item func(name, about string), about, usageText string, flags []cli.Flag) {
+	fmt.Fprintf(b, "%s\n\nUsage:\n  %s\n", about, strings.ReplaceAll(usageText, "\n", "\n  "))
 	category := ""
 	for _, f := range flags {
 		g, ok := f.(*cli.GenericFlag)
@@ -34,7 +38,7 @@ func writeHelp(w io.Writer, about, usageText string, flags []cli.Flag) {
 		}
 		if g.Category != category {
 			category = g.Category
-			fmt.Fprintf(w, "\n%s:\n", category)
+			fmt.Fprintf(b, "\n%s:\n", category)
 		}
 		// The word in backquotes names the value.
 		before, rest, hasValue := strings.Cut(g.Usage, "`")
@@ -43,8 +47,8 @@ func writeHelp(w io.Writer, about, usageText string, flags []cli.Flag) {
 		if hasValue {
 			name += " " + value
 		}
-		fmt.Fprintf(w, "  %-28s%s\n", name, before+value+after)
+		item(name, before+value+after)
 	}
-	fmt.Fprintf(w, "\n  %-28s%s\n", "--help", "print this")
-	fmt.Fprintf(w, "  %-28s%s\n", "--version", "print the version")
+	b.WriteString("\n")
+	item("--help, -h", "print this")
 }

@@ -4,7 +4,10 @@ package main
 
 import (
 	"errors"
+	"io"
+	"io/fs"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -18,6 +21,11 @@ import (
 // program itself, as env(1) and timeout(1) have it.
 const exitRefused = 125
 
+// The thread that the caller started is the one that executes the launcher: the
+// parent-death signal that a caller may have set belongs to the thread, and
+// would be lost with it.
+func init() { runtime.LockOSThread() }
+
 func main() {
 	os.Exit(run(os.Args[1:]))
 }
@@ -29,7 +37,11 @@ func run(args []string) int {
 	// would take a word of the command for a subcommand of its own.
 	own, command, found := cutCommand(args)
 	app := newApp(command, found)
-	if err := app.Run(append([]string{app.Name}, own...)); err != nil {
+	err := app.Run(append([]string{app.Name}, own...))
+	if err == nil {
+		err = printFailure
+	}
+	if err != nil {
 		return printRefusal(err, wantsJSON(own))
 	}
 	return 0
@@ -47,8 +59,8 @@ func cutCommand(args []string) (own, command []string, found bool) {
 func newApp(command []string, hasCommand bool) *cli.App {
 	// The library's own flag has the letter v, which others use for --verbose.
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "print the version"}
-	cli.VersionPrinter = func(c *cli.Context) { printLine(os.Stdout, c.App.Name+" "+c.App.Version) }
-	cli.HelpPrinter = printHelp
+	cli.VersionPrinter = func(c *cli.Context) { printFailure = printLine(c.App.Name + " " + c.App.Version) }
+	cli.HelpPrinter = func(_ io.Writer, _ string, of any) { printFailure = printLine(help(of)) }
 
 	var runOptions, checkOptions options
 	subcommand := func(name, about, usageText string, flags []cli.Flag, action func() error) *cli.Command {
@@ -114,8 +126,12 @@ func printCapability(hasCommand bool) error {
 	if hasCommand {
 		return usage("", "capability takes no command")
 	}
-	return printLine(os.Stdout, verify.Capability)
+	return printLine(verify.Capability)
 }
+
+// printFailure is why the library's help or version was not printed: it has no
+// way to return an error.
+var printFailure error
 
 // buildVersion is what the build knows: the version of the module for go install,
 // and the commit for a build in a checkout.
@@ -139,12 +155,12 @@ func printRefusal(err error, asJSON bool) int {
 		// The library's own words about the command line.
 		refusal = usage("see mcp-sandbox-exec --help", "%v", err)
 	}
-	writeRefusal(os.Stderr, refusal, asJSON)
-	var direct *directError
-	switch {
-	case !errors.As(err, &direct):
+	writeRefusal(refusal, asJSON)
+	var failed *fs.PathError
+	switch direct := (*directError)(nil); {
+	case !errors.As(err, &direct) || !errors.As(err, &failed) || failed.Op != "execve":
 		return exitRefused
-	case errors.Is(err, os.ErrNotExist):
+	case errors.Is(failed, fs.ErrNotExist):
 		return 127
 	default:
 		return 126

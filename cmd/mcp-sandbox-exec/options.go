@@ -2,7 +2,7 @@ package main
 
 import (
 	"errors"
-	"os"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/exec"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/descriptor"
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/printable"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
 )
 
@@ -112,7 +113,7 @@ func (o *option) check() error {
 		case i > 0 && !o.repeatable:
 			return usage("", "--%s is given twice", o.name)
 		case o.toggle && value != "true":
-			return usage("", "--%s takes no value", o.name)
+			return usage("leave the option away, or its value", "--%s cannot be %q", o.name, value)
 		case value == "":
 			return usage("", "--%s has an empty value", o.name)
 		case value == "--":
@@ -206,6 +207,14 @@ func (o *options) planSources(p *plan) error {
 					"--%s and --%s name the same descriptor %d", other, opt.name, fd)
 			}
 			descriptors[fd] = opt.name
+			if fd > 0 && !descriptor.Inherited(fd) {
+				// Go has descriptors of its own from 3 up, which hold numbers.
+				return &verify.Refusal{
+					Code:    verify.CodeMetadataUnreadable,
+					Message: source.String() + ": the descriptor is not open",
+					Hint:    "open it for this program, in a shell for example with " + strconv.Itoa(fd) + "<FILE",
+				}
+			}
 			if slices.Contains(o.keepFD.values, strconv.Itoa(fd)) {
 				return usage("a source is closed when it has been read", "--keep-fd %d is the source of --%s", fd, opt.name)
 			}
@@ -248,7 +257,7 @@ func (o *options) planKeep(p *plan) error {
 
 // note says something on stderr that was not a refusal.
 func (p *plan) note(format string, args ...any) {
-	writeNote(os.Stderr, p.errorsAsJSON, format, args...)
+	writeNote(p.errorsAsJSON, fmt.Sprintf(format, args...))
 }
 
 // say says something on stderr if --verbose asked for it.
@@ -260,10 +269,10 @@ func (p *plan) say(format string, args ...any) {
 
 // parseDuration reads a Go duration or a plain number of seconds.
 func parseDuration(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		d, err = time.ParseDuration(s + "s")
+	if _, err := strconv.ParseFloat(s, 64); err == nil {
+		s += "s"
 	}
+	d, err := time.ParseDuration(s)
 	switch {
 	case err != nil:
 		return 0, errors.New("is not a duration")
@@ -279,19 +288,10 @@ func parseDuration(s string) (time.Duration, error) {
 func usageError(_ *cli.Context, err error, _ bool) error {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
-		return usage("see mcp-sandbox-exec --help", "there is no option --%s", printableName(name))
+		return usage("see mcp-sandbox-exec --help", "there is no option --%s", printable.Line(strings.TrimPrefix(name, "-")))
 	}
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
-		return usage("", "--%s needs a value", printableName(name))
+		return usage("", "--%s needs a value", printable.Line(strings.TrimPrefix(name, "-")))
 	}
-	return usage("see mcp-sandbox-exec --help", "%s", text)
-}
-
-// printableName returns the name of an option, quoted if it is none.
-func printableName(name string) string {
-	name = strings.TrimPrefix(name, "-")
-	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == "" {
-		return name
-	}
-	return strconv.Quote(name)
+	return usage("see mcp-sandbox-exec --help", "%s", printable.Line(text))
 }

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"io"
 	"os"
 	"strings"
 
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/exec"
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/printable"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
 )
 
@@ -95,22 +94,25 @@ func (p *plan) readOne(source *verify.Source, parse func([]byte) (*verify.Metada
 // found on the way.
 func (p *plan) authorize(metadata *verify.Metadata, env []string) (*verify.Authority, error) {
 	p.authority.Env = env
-	authority, err := metadata.Authority(context.Background(), p.authority)
+	ctx, end := untilInterrupted()
+	authority, err := metadata.Authority(ctx, p.authority)
+	end()
 	if err != nil {
 		return nil, p.explainMissing(err)
 	}
+	launcher := printable.Line(authority.Launcher())
 	switch authority.Choice() {
 	case verify.FromDefault:
-		p.note("the call names no launcher; using %s because of --default-launcher", authority.Launcher())
+		p.note("the call names no launcher; using %s because of --default-launcher", launcher)
 	case verify.FromPath:
-		p.note("the call names no launcher; using %s because of --allow-path-launcher", authority.Launcher())
+		p.note("the call names no launcher; using %s because of --allow-path-launcher", launcher)
 	}
 	if key := metadata.StateKey(); key != "" {
 		p.say("the state has %d bytes, under %q", len(metadata.State()), key)
 	} else {
 		p.say("the state has %d bytes", len(metadata.State()))
 	}
-	p.say("the launcher is %s, and passed the probe", authority.Launcher())
+	p.say("the launcher is %s, and passed the probe", launcher)
 	return authority, nil
 }
 
@@ -134,7 +136,7 @@ func (p *plan) explainMissing(err error) error {
 func (p *plan) runUnsandboxed(env, command []string) error {
 	p.note("the call carries no sandbox metadata; running without a sandbox because of --allow-unsandboxed")
 	if p.dryRun {
-		return printLine(os.Stdout, shellQuote(command))
+		return printLine(shellQuote(command))
 	}
 	return &directError{exec.ReplaceUnsandboxed(p.keep, env, command...)}
 }
@@ -147,14 +149,7 @@ func printArgv(authority *verify.Authority, o exec.Options, command []string) er
 	if err := authority.Recheck(); err != nil {
 		return err
 	}
-	return printLine(os.Stdout, shellQuote(argv))
-}
-
-func printLine(w io.Writer, line string) error {
-	if _, err := io.WriteString(w, line+"\n"); err != nil {
-		return &verify.Refusal{Code: verify.CodeOutputFailed, Message: err.Error(), Err: err}
-	}
-	return nil
+	return printLine(shellQuote(argv))
 }
 
 // without returns env without a variable.

@@ -3,7 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,37 +26,54 @@ func usage(hint, format string, args ...any) *verify.Refusal {
 
 // writeRefusal writes one line, and a second one, indented, with what to do
 // about it; or one JSON object.
-func writeRefusal(w io.Writer, r *verify.Refusal, asJSON bool) {
+func writeRefusal(r *verify.Refusal, asJSON bool) {
 	switch {
 	case asJSON:
-		writeJSON(w, "code", string(r.Code), "message", r.Message, "hint", r.Hint)
+		writeOut(os.Stderr, jsonObject("code", string(r.Code), "message", r.Message, "hint", r.Hint))
 	case r.Hint == "":
-		fmt.Fprintf(w, "mcp-sandbox-exec: %s\n", r)
+		writeOut(os.Stderr, "mcp-sandbox-exec: "+r.Error())
 	default:
-		fmt.Fprintf(w, "mcp-sandbox-exec: %s\n  %s\n", r, r.Hint)
+		writeOut(os.Stderr, "mcp-sandbox-exec: "+r.Error()+"\n  "+r.Hint)
 	}
 }
 
 // writeNote writes what a person should know though nothing was refused.
-func writeNote(w io.Writer, asJSON bool, format string, args ...any) {
-	note := fmt.Sprintf(format, args...)
+func writeNote(asJSON bool, note string) {
 	if asJSON {
-		writeJSON(w, "note", note)
+		writeOut(os.Stderr, jsonObject("note", note))
 		return
 	}
-	fmt.Fprintf(w, "mcp-sandbox-exec: note: %s\n", note)
+	writeOut(os.Stderr, "mcp-sandbox-exec: note: "+note)
 }
 
-// writeJSON writes one object with members that are all strings.
-func writeJSON(w io.Writer, members ...string) {
-	line := []byte{'{'}
+// printLine prints what was asked for.
+func printLine(line string) error {
+	if err := writeOut(os.Stdout, line); err != nil {
+		return &verify.Refusal{Code: verify.CodeOutputFailed, Message: err.Error(), Err: err}
+	}
+	return nil
+}
+
+// writeOut writes a line. A pipe whose reader is gone is an error like others:
+// without a subscription to the signal, Go would end the program with it.
+func writeOut(to *os.File, line string) error {
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
+	_, err := io.WriteString(to, line+"\n")
+	return err
+}
+
+// jsonObject returns an object with members that are all strings.
+func jsonObject(members ...string) string {
+	object := []byte{'{'}
 	for i, s := range members {
 		if i > 0 {
-			line = append(line, ",:"[i%2])
+			object = append(object, ",:"[i%2])
 		}
-		line = appendJSONString(line, s)
+		object = appendJSONString(object, s)
 	}
-	w.Write(append(line, "}\n"...))
+	return string(append(object, '}'))
 }
 
 func appendJSONString(dst []byte, s string) []byte {
