@@ -26,11 +26,13 @@ type handOver struct {
 
 func newHandOver(t *testing.T, throughProgram bool, launcher string, command ...string) *handOver {
 	t.Helper()
-	bin, program, err := findPrograms()
+	_, program, err := findPrograms()
 	if err != nil {
 		t.Fatal(err)
 	}
-	launcher = filepath.Join(bin, launcher)
+	if launcher, err = exec.LookPath(launcher); err != nil {
+		t.Fatal(err)
+	}
 	state := fmt.Sprintf(`{"permissionProfile":{"type":"managed"},"sandboxCwd":"file://%s"}`, t.TempDir())
 	h := &handOver{record: t.TempDir()}
 	if throughProgram {
@@ -46,6 +48,17 @@ func newHandOver(t *testing.T, throughProgram bool, launcher string, command ...
 	}
 	h.cmd.Stdout, h.cmd.Stderr = &h.stdout, &h.stderr
 	return h
+}
+
+// through puts a program before the command, which becomes the command.
+func (h *handOver) through(t *testing.T, program string, args ...string) {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.cmd.Args = slices.Concat([]string{program}, args, []string{h.cmd.Path}, h.cmd.Args[1:])
+	h.cmd.Path = path
 }
 
 // under puts a shell before the command that sets something up and then becomes
@@ -156,13 +169,12 @@ func TestHandOverKeepsTheSurroundings(t *testing.T) {
 	} {
 		var reports [2]string
 		for i, throughProgram := range []bool{false, true} {
-			h := newHandOver(t, throughProgram, "codex-becomes-command", "sh", "-c", report)
+			h := newHandOver(t, throughProgram, "shell-launcher", "sh", "-c", report)
 			h.under(setup)
-			// The folder of the state is another one in each run.
 			if status := h.run(t); status != 0 {
 				t.Fatalf("%s: status %v: %s", setup, status, &h.stderr)
 			}
-			_, reports[i], _ = strings.Cut(h.stdout.String(), "\n")
+			reports[i] = h.stdout.String()
 		}
 		if reports[0] != reports[1] || reports[0] == "" {
 			t.Errorf("after %s:\n%s\nand through the program:\n%s", setup, reports[0], reports[1])
@@ -190,6 +202,21 @@ func TestHandOverKeepsTheEnvironment(t *testing.T) {
 	}
 	if !bytes.Equal(environments[0], environments[1]) {
 		t.Errorf("the environment is\n%q\nand through the program\n%q", environments[0], environments[1])
+	}
+}
+
+// A refusal whose reader is gone is a refusal, and not a death by a signal.
+func TestRefusalWithoutReader(t *testing.T) {
+	h := newHandOver(t, true, "codex", "\xff")
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read.Close()
+	defer write.Close()
+	h.cmd.Stderr = write
+	if status := h.run(t); status.ExitStatus() != 125 {
+		t.Errorf("status %#x", status)
 	}
 }
 

@@ -39,9 +39,21 @@ var executables = map[string]struct {
 	mode os.FileMode
 }{
 	"group-writable": {"#!/bin/sh\nexit 9\n", 0o775},
+	"shell-launcher": {shellLauncher, 0o755},
 	"no-interpreter": {"#!/nowhere/sh\n", 0o755},
 	"no-program":     {"this is no program\n", 0o755},
 }
+
+// shellLauncher becomes the command. Unlike the fakes it is no Go program, which
+// would change by itself what a test looks for.
+const shellLauncher = `#!/bin/sh
+if [ "$4" = --help ]; then
+	echo '      --sandbox-state-json <JSON>'
+	exit
+fi
+shift 4
+exec "$@"
+`
 
 func (s suite) Run() int {
 	if os.Getenv("RECORD") != "" {
