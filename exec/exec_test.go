@@ -155,11 +155,11 @@ func TestReplaceUnsandboxed(t *testing.T) {
 			t.Errorf("%s: tried %q with %q", test.name, f.paths, f.argv)
 		}
 	}
-	f := (&fakeExecve{errors: map[string]error{"a/x": unix.ENOTDIR}}).install(t)
+	(&fakeExecve{errors: map[string]error{"a/x": unix.ENOTDIR}}).install(t)
 	if err := ReplaceUnsandboxed(nil, nil, "a/x"); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("below a file: %v", err)
 	}
-	f = (&fakeExecve{errors: map[string]error{"/bin/x": unix.ENOENT, "/usr/bin/x": unix.ENOENT}}).install(t)
+	f := (&fakeExecve{errors: map[string]error{"/bin/x": unix.ENOENT, "/usr/bin/x": unix.ENOENT}}).install(t)
 	if err := ReplaceUnsandboxed(nil, nil, "x"); !errors.Is(err, fs.ErrNotExist) || len(f.paths) != 2 {
 		t.Errorf("without PATH: tried %q, %v", f.paths, err)
 	}
