@@ -156,8 +156,13 @@ func printRefusal(err error, asJSON bool) int {
 		refusal = usage("see mcp-sandbox-exec --help", "%v", err)
 	}
 	writeRefusal(refusal, asJSON)
+	return exitStatus(err)
+}
+
+func exitStatus(err error) int {
+	var direct *directError
 	var failed *fs.PathError
-	switch direct := (*directError)(nil); {
+	switch {
 	case !errors.As(err, &direct) || !errors.As(err, &failed) || failed.Op != "execve":
 		return exitRefused
 	case errors.Is(failed, fs.ErrNotExist):
