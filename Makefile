@@ -1,4 +1,5 @@
 GO ?= go
+PROGRAM = mcp-sandbox-exec
 PREFIX ?= /usr/local
 DESTDIR ?=
 
@@ -14,7 +15,7 @@ help: ## list these targets
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
 
 build: ## build ./mcp-sandbox-exec
-	$(BUILD) -o mcp-sandbox-exec ./cmd/mcp-sandbox-exec
+	$(BUILD) -o "$(PROGRAM)" ./cmd/mcp-sandbox-exec
 
 demo: build ## run real commands in the sandbox of a recorded tool call (needs npm, or CODEX=/path)
 	@examples/demo.sh

@@ -337,8 +337,7 @@ func recordProbe() {
 		panic(err)
 	}
 	writeRecord("probe-pid", []byte(strconv.Itoa(os.Getpid())))
-	line := fmt.Sprintf("%q %q stdin %q\n", launcherArgv()[1:], openDescriptors(), stdin)
-	appendRecord("probes", line)
+	appendRecord("probes", fmt.Appendf(nil, "%q %q stdin %q\n", launcherArgv()[1:], openDescriptors(), stdin))
 }
 
 // launcherArgv returns the real arguments: testscript has put the bare name of
@@ -376,21 +375,10 @@ func nulTerminated(strs []string) []byte {
 	return b.Bytes()
 }
 
-func writeRecord(name string, text []byte) {
-	folder := os.Getenv("RECORD")
-	if folder == "" {
-		return
-	}
-	err := os.MkdirAll(folder, 0o777)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(folder, name), text, 0o666)
-	}
-	if err != nil {
-		panic(err)
-	}
-}
+func writeRecord(name string, text []byte)  { putRecord(name, text, os.O_TRUNC) }
+func appendRecord(name string, text []byte) { putRecord(name, text, os.O_APPEND) }
 
-func appendRecord(name, text string) {
+func putRecord(name string, text []byte, how int) {
 	folder := os.Getenv("RECORD")
 	if folder == "" {
 		return
@@ -398,12 +386,12 @@ func appendRecord(name, text string) {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		panic(err)
 	}
-	f, err := os.OpenFile(filepath.Join(folder, name), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+	f, err := os.OpenFile(filepath.Join(folder, name), os.O_WRONLY|os.O_CREATE|how, 0o666)
 	if err != nil {
 		panic(err)
 	}
 	defer f.Close()
-	if _, err := f.WriteString(text); err != nil {
+	if _, err := f.Write(text); err != nil {
 		panic(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -87,6 +88,9 @@ func TestHandOverKeepsTheProcess(t *testing.T) {
 	want := fmt.Sprintf("%d %d\n", h.cmd.Process.Pid, os.Getpid())
 	if h.stdout.String() != want {
 		t.Errorf("process and parent are %q, not %q", &h.stdout, want)
+	}
+	if pid, err := os.ReadFile(filepath.Join(h.record, "pid")); err != nil || string(pid) != strconv.Itoa(h.cmd.Process.Pid) {
+		t.Errorf("the launcher was the process %s, not %d (%v)", pid, h.cmd.Process.Pid, err)
 	}
 }
 

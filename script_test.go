@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(suite{m}, commands)
 }
 
-// A suite builds the program first, as `make build` does, and writes files that
+// A suite builds the program first, with `make build`, and writes files that
 // scripts execute. A file that is written while tests run may still be open for
 // writing in a process that another test is just starting.
 //
@@ -74,10 +74,9 @@ func (s suite) Run() int {
 			log.Fatal(err)
 		}
 	}
-	build := exec.Command("go", "build", "-trimpath", "-tags", "urfave_cli_no_docs", "-o", folder, "./cmd/mcp-sandbox-exec")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build := exec.Command("make", "build", "PROGRAM="+filepath.Join(folder, "mcp-sandbox-exec"))
 	if out, err := build.CombinedOutput(); err != nil {
-		log.Fatalf("go build: %v\n%s", err, out)
+		log.Fatalf("make build: %v\n%s", err, out)
 	}
 	os.Setenv("PATH", folder+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	return s.M.Run()

@@ -62,9 +62,8 @@ func setUp() error {
 		return err
 	}
 	shim = filepath.Join(base, "bin", "mcp-sandbox-exec")
-	build := exec.Command("go", "build", "-trimpath", "-tags", "urfave_cli_no_docs", "-o", shim, "./cmd/mcp-sandbox-exec")
+	build := exec.Command("make", "build", "PROGRAM="+shim)
 	build.Dir = top
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", build, err, out)
 	}

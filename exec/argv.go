@@ -31,27 +31,27 @@ const (
 // The error is a [*verify.Refusal] with [verify.CodeCommandMalformed] that says
 // which argument is wrong.
 func CheckCommand(command []string) error {
-	malformed := func(hint, format string, args ...any) error {
-		return &verify.Refusal{
-			Code:    verify.CodeCommandMalformed,
-			Message: fmt.Sprintf(format, args...),
-			Hint:    hint,
-		}
-	}
 	if len(command) == 0 || command[0] == "" {
-		return malformed("", "the command is empty")
+		return &verify.Refusal{Code: verify.CodeCommandMalformed, Message: "the command is empty"}
 	}
 	for i, arg := range command {
-		what := fmt.Sprintf("argument %d of the command", i)
-		if i == 0 {
-			what = "the command's name"
-		}
+		var what, hint string
 		switch {
 		case strings.Contains(arg, "\x00"):
-			return malformed("", "%s contains a NUL: %q", what, arg)
+			what = "contains a NUL"
 		case !utf8.ValidString(arg):
-			return malformed("Codex takes nothing else; pass such a name through a file or stdin",
-				"%s is not UTF-8: %q", what, arg)
+			what, hint = "is not UTF-8", "Codex takes nothing else; pass such a name through a file or stdin"
+		default:
+			continue
+		}
+		which := fmt.Sprintf("argument %d of the command", i)
+		if i == 0 {
+			which = "the command's name"
+		}
+		return &verify.Refusal{
+			Code:    verify.CodeCommandMalformed,
+			Message: fmt.Sprintf("%s %s: %q", which, what, arg),
+			Hint:    hint,
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/descriptor"
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/environ"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
 )
 
@@ -74,12 +75,9 @@ func ReplaceUnsandboxed(keep []int, env []string, command ...string) error {
 
 // candidates returns the paths at which PATH may have a program of that name.
 func candidates(name string, env []string) []string {
-	path := "/bin:/usr/bin" // what execvp(3) takes where there is no PATH
-	for _, entry := range env {
-		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
-			path = value
-			break
-		}
+	path, found := environ.Lookup(env, "PATH")
+	if !found {
+		path = "/bin:/usr/bin" // as execvp(3) has it
 	}
 	var paths []string
 	for _, folder := range strings.Split(path, ":") {

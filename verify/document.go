@@ -56,8 +56,8 @@ func invalidOffset(text []byte) int {
 // one of the given names, which then takes the member's value off the document,
 // and passes the others by. A name counts exactly, and only once.
 func (d *document) members(what string, names []string, read func(name string) error) error {
-	if err := d.expect('{', what); err != nil {
-		return err
+	if got := d.dec.PeekKind(); got != '{' && got != jsontext.KindInvalid {
+		return d.malformed("", "%s is %s, not an object", what, kindName(got))
 	}
 	if _, err := d.dec.ReadToken(); err != nil {
 		return d.syntax(err)
@@ -90,19 +90,6 @@ func (d *document) members(what string, names []string, read func(name string) e
 	return nil
 }
 
-// expect checks the kind of the value that comes next, '{' for an object.
-func (d *document) expect(kind jsontext.Kind, what string) error {
-	got := d.dec.PeekKind()
-	if got == jsontext.KindInvalid {
-		_, err := d.dec.ReadToken()
-		return d.syntax(err)
-	}
-	if got != kind {
-		return d.malformed("", "%s is %s, not %s", what, kindName(got), kindName(kind))
-	}
-	return nil
-}
-
 // value takes the value that comes next: its bytes in the text, first to last.
 func (d *document) value() ([]byte, error) {
 	v, err := d.dec.ReadValue()
@@ -115,7 +102,7 @@ func (d *document) value() ([]byte, error) {
 
 // end checks that nothing but white space is left.
 func (d *document) end() error {
-	if kind := d.dec.PeekKind(); kind == jsontext.KindInvalid {
+	if d.dec.PeekKind() == jsontext.KindInvalid {
 		if _, err := d.dec.ReadToken(); err == io.EOF {
 			return nil
 		}

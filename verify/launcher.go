@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/environ"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/printable"
 )
 
@@ -98,23 +99,14 @@ func unreachable(path string, err error) *Refusal {
 // or "". A folder that is named relative to the working folder is passed by:
 // what is there may be anybody's.
 func findOnPath(env []string) string {
-	for _, folder := range filepath.SplitList(lookupEnv(env, "PATH")) {
+	path, _ := environ.Lookup(env, "PATH")
+	for _, folder := range filepath.SplitList(path) {
 		if !strings.HasPrefix(folder, "/") {
 			continue
 		}
 		candidate := strings.TrimRight(folder, "/") + "/codex"
 		if _, err := os.Stat(candidate); err == nil {
 			return candidate
-		}
-	}
-	return ""
-}
-
-// lookupEnv returns the first value that env has for name, as getenv(3) does.
-func lookupEnv(env []string, name string) string {
-	for _, entry := range env {
-		if value, ok := strings.CutPrefix(entry, name+"="); ok {
-			return value
 		}
 	}
 	return ""

@@ -41,7 +41,8 @@ type Metadata struct {
 //
 // Errors are of the type [*Refusal], with one of the codes
 // [CodeMetadataMalformed], [CodeStateMalformed], [CodeStateTooLarge],
-// [CodeStateConflict] and [CodeLauncherMalformed]. A request without metadata is not an error.
+// [CodeStateConflict] and [CodeLauncherMalformed]. A request without metadata is
+// not an error.
 func ParseRequest(text []byte) (*Metadata, error) {
 	d, err := openDocument("request", text)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/descriptor"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/printable"
 )
 
@@ -85,14 +86,14 @@ func ParseSource(spelled string) (Source, error) {
 }
 
 func (s Source) descriptor(number string) (Source, error) {
-	n, err := strconv.ParseUint(number, 10, 31)
+	fd, err := descriptor.Parse(number)
 	switch {
-	case err != nil || strconv.FormatUint(n, 10) != number:
+	case err != nil:
 		return Source{}, fmt.Errorf("source %q does not name a descriptor by its number", s.spelled)
-	case n == 1 || n == 2:
+	case fd == 1 || fd == 2:
 		return Source{}, fmt.Errorf("source %q is the command's output; use 0, or 3 and up", s.spelled)
 	}
-	s.fd, s.path = int(n), ""
+	s.fd, s.path = fd, ""
 	return s, nil
 }
 

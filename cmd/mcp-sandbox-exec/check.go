@@ -42,32 +42,28 @@ func checkCommand(o *options, command []string, hasCommand bool) error {
 	}
 	probed := command
 	if !hasCommand {
-		probed = []string{"true"}
+		probed = []string{"true"} // for the options, which become arguments before it
 	}
-	// The options are checked with the argument vector that they become.
-	if _, err := exec.Argv(authority, p.exec, probed...); err != nil {
-		return err
-	}
-	if err := authority.Recheck(); err != nil {
+	if _, err := p.rehearse(authority, probed); err != nil {
 		return err
 	}
 	return p.printFacts(facts(metadata, authority, command), authority.Notes())
 }
 
 func facts(metadata *verify.Metadata, authority *verify.Authority, command []string) []fact {
-	found := []fact{
+	stateName := metadata.StateKey()
+	if stateName == "" {
+		stateName = "none, the state came by itself"
+	}
+	return withCommand([]fact{
 		{"verdict", "runs in the sandbox"},
-		{"state-name", metadata.StateKey()},
+		{"state-name", stateName},
 		{"state-bytes", len(metadata.State())},
 		{"state-limit", verify.MaxStateSize()},
 		{"launcher", authority.Launcher()},
 		{"launcher-from", string(authority.Choice())},
 		{"probe", "passed"},
-	}
-	if metadata.StateKey() == "" {
-		found[1].value = "none, the state came by itself"
-	}
-	return withCommand(found, command)
+	}, command)
 }
 
 func withCommand(found []fact, command []string) []fact {

@@ -59,7 +59,7 @@ func cutCommand(args []string) (own, command []string, found bool) {
 func newApp(command []string, hasCommand bool) *cli.App {
 	// The library's own flag has the letter v, which others use for --verbose.
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "print the version"}
-	cli.VersionPrinter = func(c *cli.Context) { printFailure = printLine(c.App.Name + " " + c.App.Version) }
+	cli.VersionPrinter = func(c *cli.Context) { printFailure = printLine(c.App.Name + " " + buildVersion()) }
 	cli.HelpPrinter = func(_ io.Writer, _ string, of any) { printFailure = printLine(help(of)) }
 
 	var runOptions, checkOptions options
@@ -80,7 +80,7 @@ func newApp(command []string, hasCommand bool) *cli.App {
 		Name:            "mcp-sandbox-exec",
 		Usage:           "run a command under the sandbox policy of the MCP tool call that asked for it",
 		UsageText:       strings.Join([]string{runUsage, checkUsage, capabilityUsage}, "\n"),
-		Version:         buildVersion(),
+		Version:         "known to the build", // read when it is printed; without one there is no option
 		HideHelpCommand: true,
 		Flags:           runOptions.runFlags(),
 		Commands: []*cli.Command{

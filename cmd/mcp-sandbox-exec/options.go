@@ -125,14 +125,16 @@ func (o *option) check() error {
 
 // A plan is a command line that makes sense.
 type plan struct {
-	state, launcher, whole *verify.Source // whole is a request or a _meta
-	wholeIsRequest         bool
-	authority              verify.Options
-	allowUnsandboxed       bool
-	exec                   exec.Options
-	keep                   []int
-	dryRun, asJSON         bool
-	verbose, errorsAsJSON  bool
+	source           *verify.Source
+	parse            func(text []byte) (*verify.Metadata, error) // of the source
+	launcher         *verify.Source                              // nil unless it comes by itself
+	authority        verify.Options
+	allowUnsandboxed bool
+	exec             exec.Options
+	keep             []int
+	dryRun, asJSON   bool
+
+	verbose, errorsAsJSON bool
 
 	unset []string // sources that are variables and not set, found by reading
 }
@@ -189,70 +191,93 @@ func (o *options) plan() (*plan, error) {
 // planSources finds the one source, or the two.
 func (o *options) planSources(p *plan) error {
 	var named []string
-	parsed := map[*option]*verify.Source{}
 	descriptors := map[int]string{}
-	for _, opt := range []*option{&o.request, &o.meta, &o.state, &o.launcher} {
-		if !opt.given() {
+	for _, s := range []struct {
+		*option
+		parse func([]byte) (*verify.Metadata, error)
+	}{
+		{&o.request, verify.ParseRequest},
+		{&o.meta, verify.ParseMeta},
+		{&o.state, verify.ParseState},
+		{&o.launcher, nil},
+	} {
+		if !s.given() {
 			continue
 		}
-		named = append(named, "--"+opt.name)
-		source, err := verify.ParseSource(opt.text())
+		named = append(named, "--"+s.name)
+		source, err := verify.ParseSource(s.text())
 		if err != nil {
-			return usage("a source is file:PATH, env:NAME, fd:N, - for stdin, or a PATH", "--%s: %v", opt.name, err)
+			return usage("a source is file:PATH, env:NAME, fd:N, - for stdin, or a PATH", "--%s: %v", s.name, err)
 		}
-		parsed[opt] = &source
-		if fd := source.Descriptor(); fd >= 0 {
-			if other, taken := descriptors[fd]; taken {
-				return usage("what one of them has read is gone for the other",
-					"--%s and --%s name the same descriptor %d", other, opt.name, fd)
-			}
-			descriptors[fd] = opt.name
-			if fd > 0 && !descriptor.Inherited(fd) {
-				// Go has descriptors of its own from 3 up, which hold numbers.
-				return &verify.Refusal{
-					Code:    verify.CodeMetadataUnreadable,
-					Message: source.String() + ": the descriptor is not open",
-					Hint:    "open it for this program, in a shell for example with " + strconv.Itoa(fd) + "<FILE",
-				}
-			}
-			if slices.Contains(o.keepFD.values, strconv.Itoa(fd)) {
-				return usage("a source is closed when it has been read", "--keep-fd %d is the source of --%s", fd, opt.name)
-			}
+		if err := o.checkDescriptor(s.name, source, descriptors); err != nil {
+			return err
+		}
+		if s.parse == nil {
+			p.launcher = &source
+		} else {
+			p.source, p.parse = &source, s.parse
 		}
 	}
-	p.state, p.launcher, p.whole = parsed[&o.state], parsed[&o.launcher], parsed[&o.meta]
 	switch {
-	case len(named) == 2 && p.state != nil && p.launcher != nil:
+	case len(named) == 2 && o.state.given() && o.launcher.given():
 	case len(named) > 1:
 		return usage("name one source, or --state with --launcher", "%s exclude each other", strings.Join(named, " and "))
-	case p.launcher != nil:
+	case o.launcher.given():
 		return usage("name the state with --state SRC", "--launcher goes only with --state")
-	case o.request.given():
-		p.whole, p.wholeIsRequest = parsed[&o.request], true
 	case len(named) == 0:
 		source, err := verify.ParseSource("env:" + defaultVariable)
 		if err != nil {
 			return err
 		}
-		p.whole = &source
+		p.source, p.parse = &source, verify.ParseMeta
+	}
+	return nil
+}
+
+// checkDescriptor checks that a source which is a descriptor is the caller's, and
+// nobody else's. Those of the sources before it are in taken.
+func (o *options) checkDescriptor(name string, source verify.Source, taken map[int]string) error {
+	fd := source.Descriptor()
+	if fd < 0 {
+		return nil
+	}
+	if other, ok := taken[fd]; ok {
+		return usage("what one of them has read is gone for the other",
+			"--%s and --%s name the same descriptor %d", other, name, fd)
+	}
+	taken[fd] = name
+	if fd > 0 && !descriptor.Inherited(fd) {
+		// Go has descriptors of its own from 3 up, which hold numbers.
+		return &verify.Refusal{
+			Code:    verify.CodeMetadataUnreadable,
+			Message: source.String() + ": the descriptor is not open",
+			Hint:    hintToOpen(fd),
+		}
+	}
+	if slices.Contains(o.keepFD.values, strconv.Itoa(fd)) {
+		return usage("a source is closed when it has been read", "--keep-fd %d is the source of --%s", fd, name)
 	}
 	return nil
 }
 
 func (o *options) planKeep(p *plan) error {
 	for _, value := range o.keepFD.values {
-		fd, err := strconv.ParseUint(value, 10, 31)
+		fd, err := descriptor.Parse(value)
 		switch {
-		case err != nil || strconv.FormatUint(fd, 10) != value:
-			return usage("", "--keep-fd %q is not the number of a descriptor", value)
+		case err != nil:
+			return usage("", "--keep-fd %v", err)
 		case fd < 3:
 			return usage("stdin, stdout and stderr reach COMMAND in any case", "--keep-fd %d is below 3", fd)
-		case !descriptor.Inherited(int(fd)):
-			return usage("open it for this program, in a shell for example with "+value+"<FILE", "--keep-fd %d is not open", fd)
+		case !descriptor.Inherited(fd):
+			return usage(hintToOpen(fd), "--keep-fd %d is not open", fd)
 		}
-		p.keep = append(p.keep, int(fd))
+		p.keep = append(p.keep, fd)
 	}
 	return nil
+}
+
+func hintToOpen(fd int) string {
+	return fmt.Sprintf("open it for this program, in a shell for example with %d<FILE", fd)
 }
 
 // note says something on stderr that was not a refusal.

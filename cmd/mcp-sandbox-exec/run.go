@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/exec"
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/environ"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/printable"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
 )
@@ -32,7 +33,11 @@ func runCommand(o *options, command []string) error {
 		return err
 	}
 	if p.dryRun {
-		return printArgv(authority, p.exec, command)
+		argv, err := p.rehearse(authority, command)
+		if err != nil {
+			return err
+		}
+		return printLine(shellQuote(argv))
 	}
 	return exec.Replace(authority, p.exec, p.keep, env, command...)
 }
@@ -40,16 +45,7 @@ func runCommand(o *options, command []string) error {
 // read reads the sources, each of them once, and returns the environment
 // without the variables that were read.
 func (p *plan) read(env []string) (*verify.Metadata, []string, error) {
-	metadata := &verify.Metadata{}
-	var err error
-	switch {
-	case p.wholeIsRequest:
-		metadata, err = p.readOne(p.whole, verify.ParseRequest)
-	case p.whole != nil:
-		metadata, err = p.readOne(p.whole, verify.ParseMeta)
-	default:
-		metadata, err = p.readOne(p.state, verify.ParseState)
-	}
+	metadata, err := p.readOne(p.source, p.parse)
 	if err == nil && p.launcher != nil {
 		_, err = p.readOne(p.launcher, func(text []byte) (*verify.Metadata, error) {
 			return metadata, metadata.AddLauncher(text)
@@ -58,9 +54,9 @@ func (p *plan) read(env []string) (*verify.Metadata, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, source := range []*verify.Source{p.whole, p.state, p.launcher} {
+	for _, source := range []*verify.Source{p.source, p.launcher} {
 		if source != nil && source.Env() != "" {
-			env = without(env, source.Env())
+			env = environ.Without(env, source.Env())
 		}
 	}
 	return metadata, env, nil
@@ -141,24 +137,12 @@ func (p *plan) runUnsandboxed(env, command []string) error {
 	return &directError{exec.ReplaceUnsandboxed(p.keep, env, command...)}
 }
 
-func printArgv(authority *verify.Authority, o exec.Options, command []string) error {
-	argv, err := exec.Argv(authority, o, command...)
+// rehearse does the last checks of a hand-over, and returns what would be handed
+// over.
+func (p *plan) rehearse(authority *verify.Authority, command []string) ([]string, error) {
+	argv, err := exec.Argv(authority, p.exec, command...)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := authority.Recheck(); err != nil {
-		return err
-	}
-	return printLine(shellQuote(argv))
-}
-
-// without returns env without a variable.
-func without(env []string, name string) []string {
-	kept := make([]string, 0, len(env))
-	for _, entry := range env {
-		if !strings.HasPrefix(entry, name+"=") {
-			kept = append(kept, entry)
-		}
-	}
-	return kept
+	return argv, authority.Recheck()
 }

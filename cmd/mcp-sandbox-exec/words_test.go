@@ -98,13 +98,3 @@ func TestParseDuration(t *testing.T) {
 		}
 	}
 }
-
-func TestWithout(t *testing.T) {
-	env := []string{"A=1", "AB=2", "=A=3", "A", "A=4"}
-	if got := without(env, "A"); !slices.Equal(got, []string{"AB=2", "=A=3", "A"}) {
-		t.Errorf("left: %q", got)
-	}
-	if len(env) != 5 || env[0] != "A=1" {
-		t.Errorf("the argument was changed: %q", env)
-	}
-}

@@ -15,6 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Parse reads the number of a descriptor, in its one spelling: decimal, without
+// a sign, leading zeros or blanks.
+func Parse(number string) (fd int, err error) {
+	n, err := strconv.ParseUint(number, 10, 31)
+	if err != nil || strconv.FormatUint(n, 10) != number {
+		return -1, fmt.Errorf("%q is not the number of a descriptor", number)
+	}
+	return int(n), nil
+}
+
 // CloseOnExec marks all descriptors of this process from 3 up, so that no
 // program that is started from now on gets one of them.
 func CloseOnExec() error {
