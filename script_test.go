@@ -2,8 +2,10 @@ package mcpsandboxexec_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log"
 	"maps"
 	"os"
@@ -78,6 +80,8 @@ func (s suite) Run() int {
 	if out, err := build.CombinedOutput(); err != nil {
 		log.Fatalf("make build: %v\n%s", err, out)
 	}
+	// Not the cache of who runs the tests.
+	os.Setenv("XDG_CACHE_HOME", filepath.Join(folder, "cache"))
 	os.Setenv("PATH", folder+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	return s.M.Run()
 }
@@ -96,6 +100,7 @@ func TestScripts(t *testing.T) {
 			"same":        scriptSame,
 			"bytes":       scriptBytes,
 			"pad":         scriptPad,
+			"hash":        scriptHash,
 		},
 	})
 }
@@ -309,4 +314,12 @@ func scriptPad(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	text := before + string(bytes.Repeat([]byte("x"), padding)) + after
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o666))
+}
+
+// hash FILE puts the SHA-256 of a file into the variable HASH.
+func scriptHash(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: hash FILE")
+	}
+	ts.Setenv("HASH", fmt.Sprintf("%x", sha256.Sum256([]byte(ts.ReadFile(args[0])))))
 }

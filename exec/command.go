@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -17,6 +18,9 @@ const outputGrace = 5 * time.Second
 // Command returns a command that runs in the sandbox of an authority, ready for
 // its Stdin, Stdout, Stderr and Env to be set. The launcher's file is compared
 // a last time here, so start it at once, and only once.
+//
+// On Linux its Path is that of the open descriptor of the file that was checked
+// and probed, and its Args[0] the launcher's path.
 //
 // The launcher gets a process group of its own, and cancelling ctx kills all of
 // the group: the launcher alone would leave its helper and the command running.
@@ -38,8 +42,16 @@ func Command(ctx context.Context, a *verify.Authority, o Options, command ...str
 	if err := a.Recheck(); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, argv[0])
+	path := argv[0]
+	if fd := a.Descriptor(); fd >= 0 {
+		if open := childPath(fd); open != "" {
+			path = open
+		}
+	}
+	cmd := exec.CommandContext(ctx, path)
 	cmd.Args = argv
+	// The descriptor must stay open until the command has been started.
+	runtime.AddCleanup(cmd, func(*verify.Authority) {}, a)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = outputGrace

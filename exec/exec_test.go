@@ -176,7 +176,7 @@ func TestRefuseExec(t *testing.T) {
 		{unix.ENOEXEC, "exec format error", "#!"},
 		{unix.EPERM, "operation not permitted", ""},
 	} {
-		r := refuseExec(argv, env, test.err).(*verify.Refusal)
+		r := refuseExec(argv, env, test.err)
 		if !strings.Contains(r.Message, test.message) || !strings.Contains(r.Hint, test.hint) || (r.Hint == "") != (test.hint == "") {
 			t.Errorf("%v: %q, %q", test.err, r.Message, r.Hint)
 		}

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/descriptor"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/environ"
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/execerr"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
 )
 
@@ -34,10 +36,20 @@ func Replace(a *verify.Authority, o Options, keep []int, env []string, command .
 	if err := passOnly(keep); err != nil {
 		return err
 	}
+	path := argv[0]
+	if fd := a.Descriptor(); fd >= 0 {
+		path = ownPath(fd)
+		if err := keepUnwritten(fd); err != nil {
+			return refuseLauncher(argv, env, err)
+		}
+		defer letWrite(fd)
+	}
 	if err := a.Recheck(); err != nil {
 		return err
 	}
-	return refuseExec(argv, env, execve(argv[0], argv, env))
+	err = execve(path, argv, env)
+	runtime.KeepAlive(a) // for its descriptor
+	return refuseLauncher(argv, env, err)
 }
 
 // ReplaceUnsandboxed puts command itself in the place of this process, without
@@ -107,23 +119,29 @@ func failed(err error) *verify.Refusal {
 	return &verify.Refusal{Code: verify.CodeExecFailed, Message: err.Error(), Err: err}
 }
 
+// refuseLauncher tells a launcher that is being changed from other reasons.
+func refuseLauncher(argv, env []string, err error) error {
+	r := refuseExec(argv, env, err)
+	if errors.Is(err, unix.ETXTBSY) {
+		r.Code = verify.CodeLauncherChanged
+	}
+	return r
+}
+
 // refuseExec says what execve refused. Sizes help with E2BIG alone: they are
 // what was too large.
-func refuseExec(argv, env []string, err error) error {
+func refuseExec(argv, env []string, err error) *verify.Refusal {
 	r := &verify.Refusal{
 		Code:    verify.CodeExecFailed,
 		Message: fmt.Sprintf("cannot execute %q: %v", argv[0], err),
 		Err:     &fs.PathError{Op: "execve", Path: argv[0], Err: err},
 	}
-	switch {
-	case errors.Is(err, unix.E2BIG):
-		r.Message = fmt.Sprintf("cannot execute %q: %v: the arguments have %d bytes, the longest %d, and the environment has %d",
-			argv[0], err, total(argv), longest(argv), total(env))
-		r.Hint = "on Linux one argument can have 128 KiB, and all of them with the environment a quarter of the stack limit (ulimit -s)"
-	case errors.Is(err, unix.ENOEXEC):
-		r.Hint = "it is neither a program for this machine nor a script with a #! line"
-	case errors.Is(err, unix.ENOENT) && strings.Contains(argv[0], "/"):
-		r.Hint = "if the file exists, its interpreter is missing"
+	if errors.Is(err, unix.E2BIG) {
+		r.Message += fmt.Sprintf(": the arguments have %d bytes, the longest %d, and the environment has %d",
+			total(argv), longest(argv), total(env))
+	}
+	if strings.Contains(argv[0], "/") || !errors.Is(err, unix.ENOENT) {
+		r.Hint = execerr.Hint(err)
 	}
 	return r
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -23,6 +24,22 @@ type Options struct {
 	// folder of PATH for calls that name no launcher. DefaultLauncher goes
 	// before it.
 	AllowPathLauncher bool
+
+	// AllowedLaunchers refuses every launcher but these, whoever named it. Empty
+	// allows all.
+	AllowedLaunchers []AllowedLauncher
+
+	// RequireConfined refuses a state under which the launcher would run
+	// commands unconfined: its permissionProfile must be of the type "managed",
+	// and restrict the files or the network. Nothing else looks into the state.
+	RequireConfined bool
+
+	// CacheDir is the folder of the probe cache, from which a launcher that has
+	// passed the probe before is known, by its path, device, inode, size and
+	// times. Empty means that each call is probed; [DefaultCacheDir] is the one
+	// of the program. The cache is never a reason to fail: one that is
+	// damaged, or that another user can write, is as if it were empty.
+	CacheDir string
 
 	// ProbeTimeout limits the probe of the launcher; zero means
 	// [DefaultProbeTimeout].
@@ -46,12 +63,16 @@ const (
 // An Authority is a state and a launcher as one call carried them, checked and
 // probed: the right to run commands under that state, and nothing else. It
 // belongs to the call that carried it and must not be used for another one.
+//
+// On Linux it holds an open descriptor of the launcher's file, which is closed
+// when it is no longer reachable.
 type Authority struct {
 	metadata *Metadata
-	path     string
 	choice   Choice
-	identity identity
-	help     launcherHelp
+	launcher *launcherFile
+	options  launcherOptions
+	cached   bool
+	cacheErr error
 }
 
 // Authority decides whether m may start a command: it chooses the launcher,
@@ -79,21 +100,45 @@ func (m *Metadata) Authority(ctx context.Context, o Options) (*Authority, error)
 			Hint:    fmt.Sprintf("pass %q on with %q, as they came", StateKey, LauncherKey),
 		}
 	}
+	if o.RequireConfined {
+		if err := checkConfined(m.state); err != nil {
+			return nil, err
+		}
+	}
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
-	a := &Authority{metadata: m}
-	var err error
-	if a.path, a.choice, err = m.chooseLauncher(o); err != nil {
+	path, choice, err := m.chooseLauncher(o)
+	if err != nil {
 		return nil, err
 	}
-	if a.identity, err = identify(a.path); err != nil {
+	launcher, err := openLauncher(path)
+	if err != nil {
 		return nil, err
 	}
-	if a.help, err = probe(ctx, a.path, o.Env, o.ProbeTimeout); err != nil {
+	if err := checkAllowed(launcher, o.AllowedLaunchers); err != nil {
 		return nil, err
 	}
-	return a, nil
+	a := &Authority{metadata: m, choice: choice, launcher: launcher}
+	return a, a.probeOnce(ctx, o)
+}
+
+// probeOnce probes the launcher, unless it has passed before.
+func (a *Authority) probeOnce(ctx context.Context, o Options) (err error) {
+	if o.CacheDir != "" {
+		if a.options, a.cacheErr = cachedProbe(o.CacheDir, a.launcher); a.options != nil {
+			a.cached = true
+			return nil
+		}
+	}
+	if a.options, err = probe(ctx, a.launcher, o.Env, o.ProbeTimeout); err != nil {
+		return err
+	}
+	// A file that was changed meanwhile may not be the one that passed.
+	if o.CacheDir != "" && a.launcher.check() == nil {
+		a.cacheErr = cacheProbe(o.CacheDir, a.launcher, a.options)
+	}
+	return nil
 }
 
 func (m *Metadata) chooseLauncher(o Options) (path string, choice Choice, err error) {
@@ -131,26 +176,44 @@ func (m *Metadata) chooseLauncher(o Options) (path string, choice Choice, err er
 func (a *Authority) State() string { return string(a.metadata.state) }
 
 // Launcher returns the absolute path of the launcher, as it was written.
-func (a *Authority) Launcher() string { return a.path }
+func (a *Authority) Launcher() string { return a.launcher.path }
 
 // Choice says who named the launcher.
 func (a *Authority) Choice() Choice { return a.choice }
 
 // Supports reports whether the launcher's help lists an option, for example
 // "--sandbox-state-readable-root".
-func (a *Authority) Supports(option string) bool { return a.help.lists(option) }
+func (a *Authority) Supports(option string) bool { return slices.Contains(a.options, option) }
+
+// Cached reports whether the launcher's probe was found in [Options.CacheDir].
+func (a *Authority) Cached() bool { return a.cached }
+
+// CacheErr says why the probe cache could not be used, or is nil. It is for
+// people: a cache that cannot be used is no failure.
+func (a *Authority) CacheErr() error { return a.cacheErr }
+
+// Descriptor returns the open descriptor of the file that was checked and
+// probed, for the system to execute; or -1 where it is to be executed by its
+// path: a script, which its interpreter opens by its name, or a system that
+// cannot execute a descriptor. It is open as long as a is reachable.
+func (a *Authority) Descriptor() int {
+	if a.launcher.byName {
+		return -1
+	}
+	return int(a.launcher.file.Fd())
+}
 
 // Recheck compares the launcher's file with the one that was checked and
 // probed, by device, inode, size and times. It is for the moment before the
 // file is executed; the error is a [*Refusal] with [CodeLauncherChanged].
 func (a *Authority) Recheck() error {
-	now, err := identify(a.path)
-	if err == nil && now == a.identity {
+	err := a.launcher.check()
+	if err == nil {
 		return nil
 	}
 	return &Refusal{
 		Code:    CodeLauncherChanged,
-		Message: fmt.Sprintf("%s is no longer the file that was probed", printable.Line(a.path)),
+		Message: fmt.Sprintf("%s is no longer the file that was probed: %v", printable.Line(a.Launcher()), err),
 		Hint:    "run the command again; if Codex was being updated, that is all",
 		Err:     err,
 	}

@@ -1,15 +1,21 @@
 package verify
 
 import (
+	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/environ"
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/execerr"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/printable"
 )
 
@@ -20,15 +26,43 @@ type identity struct {
 	mtime, ctime unix.Timespec
 }
 
-// identify checks the launcher's file and returns its identity. Symbolic links
-// are followed: the file that execve(2) would run is the one that counts.
-func identify(path string) (identity, error) {
-	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
-		return identity{}, unreachable(path, err)
+func identityOf(st *unix.Stat_t) identity {
+	return identity{
+		dev: uint64(st.Dev), ino: st.Ino, size: st.Size,
+		mtime: st.Mtim, ctime: st.Ctim,
 	}
+}
+
+func (i identity) sameFile(st *unix.Stat_t) bool {
+	return i.dev == uint64(st.Dev) && i.ino == st.Ino
+}
+
+// A launcherFile is the file that stood at a launcher's path when it was opened.
+type launcherFile struct {
+	path     string
+	identity identity
+	file     *os.File // nil where the system has no descriptors for execution
+
+	// byName: the system opens the file once more by its path. It does so for
+	// scripts, which their interpreter opens, and where it cannot execute a
+	// descriptor. Otherwise what is put at the path afterwards is never run.
+	byName bool
+}
+
+// openLauncher checks a launcher's file. Symbolic links are followed: the file
+// that execve(2) would run is the one that counts.
+func openLauncher(path string) (*launcherFile, error) {
+	if err := checkFolders(path); err != nil {
+		return nil, err
+	}
+	f := &launcherFile{path: path}
+	st, err := f.open()
+	if err != nil {
+		return nil, unreachable(path, err)
+	}
+	f.identity = identityOf(st)
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return identity{}, &Refusal{
+		return nil, &Refusal{
 			Code:    CodeLauncherNotExecutable,
 			Message: fmt.Sprintf("%s is not a regular file", printable.Line(path)),
 		}
@@ -36,34 +70,89 @@ func identify(path string) (identity, error) {
 	// With the effective ids, as execve(2) decides it. Root may run a file that
 	// has any execute bit; a mount with noexec counts too.
 	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS); err != nil {
-		return identity{}, &Refusal{
+		return nil, &Refusal{
 			Code:    CodeLauncherNotExecutable,
 			Message: fmt.Sprintf("this user may not execute %s: %v", printable.Line(path), err),
 			Err:     err,
 		}
 	}
 	if st.Mode&0o002 != 0 {
-		return identity{}, &Refusal{
+		return nil, &Refusal{
 			Code:    CodeLauncherUntrusted,
 			Message: fmt.Sprintf("everybody may write %s (mode %04o)", printable.Line(path), st.Mode&0o7777),
 			Hint:    "whoever can write it decides what runs outside the sandbox; chmod o-w it after checking what it is",
 		}
 	}
-	if isThisProgram(&st) {
-		return identity{}, &Refusal{
+	if isThisProgram(st) {
+		return nil, &Refusal{
 			Code:    CodeLauncherUntrusted,
 			Message: fmt.Sprintf("%s is this program itself", printable.Line(path)),
 			Hint:    "the launcher is the Codex CLI that the metadata names, not what calls it",
 		}
 	}
-	return identityOf(&st), nil
+	if err := f.chooseHow(); err != nil {
+		return nil, unreachable(path, err)
+	}
+	return f, nil
 }
 
-func identityOf(st *unix.Stat_t) identity {
-	return identity{
-		dev: uint64(st.Dev), ino: st.Ino, size: st.Size,
-		mtime: st.Mtim, ctime: st.Ctim,
+// settled calls stat until it can tell a later change from none: a file that
+// was changed in the very tick of the file system's clock could be changed once
+// more without its times showing it.
+func settled(stat func() (*unix.Stat_t, error)) (*unix.Stat_t, error) {
+	for {
+		now := fileClock()
+		st, err := stat()
+		if err != nil {
+			return nil, err
+		}
+		wait := untilSettled(now, time.Unix(st.Ctim.Unix()))
+		if wait == 0 {
+			return st, nil
+		}
+		time.Sleep(wait)
 	}
+}
+
+// untilSettled returns how long to wait before a change would get another time
+// than changed. File systems that know no fractions of a second count in steps
+// of up to two. A time in the future, after the clock went back, is not one that
+// a change would get.
+func untilSettled(now, changed time.Time) time.Duration {
+	age := now.Sub(changed)
+	step := time.Duration(1)
+	if changed.Nanosecond() == 0 {
+		step = 2 * time.Second
+	}
+	if age >= step || age < -time.Second {
+		return 0
+	}
+	return max(step-age, time.Millisecond)
+}
+
+// isProgram reports whether a file is a program for this machine. Others, which
+// the system gives to an interpreter by their name, are not.
+func isProgram(file io.ReaderAt) bool {
+	machines := map[string]elf.Machine{
+		"386": elf.EM_386, "amd64": elf.EM_X86_64, "arm": elf.EM_ARM, "arm64": elf.EM_AARCH64, "riscv64": elf.EM_RISCV,
+	}
+	header := make([]byte, 20)
+	_, err := file.ReadAt(header, 0)
+	return err == nil && string(header[:4]) == elf.ELFMAG &&
+		elf.Machine(binary.NativeEndian.Uint16(header[18:])) == machines[runtime.GOARCH]
+}
+
+// check compares the file that stands at the path now with the one that was
+// opened. It sees a change of its content too, by the times.
+func (f *launcherFile) check() error {
+	var st unix.Stat_t
+	if err := unix.Stat(f.path, &st); err != nil {
+		return err
+	}
+	if identityOf(&st) != f.identity {
+		return errors.New("its device, inode, size or times are others")
+	}
+	return nil
 }
 
 // isThisProgram guards against a program that starts itself without end. Where
@@ -77,6 +166,56 @@ func isThisProgram(st *unix.Stat_t) bool {
 	return unix.Stat(own, &ownStat) == nil && ownStat.Dev == st.Dev && ownStat.Ino == st.Ino
 }
 
+// checkFolders refuses a launcher that everybody can replace. It walks to the
+// file as the system does, through symbolic links: no folder on the way may be
+// writable for everybody, unless it is one like /tmp, in which nobody can replace
+// what is another's.
+func checkFolders(path string) error {
+	const mostLinks = 40 // as on Linux
+	here, rest := "/", path
+	for links := 0; rest != ""; {
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		next := strings.TrimSuffix(here, "/") + "/" + name
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			here = filepath.Dir(here)
+			continue
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(next, &st); err != nil {
+			return unreachable(path, err)
+		}
+		switch st.Mode & unix.S_IFMT {
+		case unix.S_IFLNK:
+			target, err := os.Readlink(next)
+			if links++; err == nil && links > mostLinks {
+				err = unix.ELOOP
+			}
+			if err != nil {
+				return unreachable(path, err)
+			}
+			if strings.HasPrefix(target, "/") {
+				here = "/"
+			}
+			rest = target + "/" + rest
+			continue
+		case unix.S_IFDIR:
+			if st.Mode&0o002 != 0 && st.Mode&unix.S_ISVTX == 0 {
+				return &Refusal{
+					Code:    CodeLauncherUntrusted,
+					Message: fmt.Sprintf("everybody may replace %s: they may write the folder %s (mode %04o)", printable.Line(path), printable.Line(next), st.Mode&0o7777),
+					Hint:    "whoever can replace it decides what runs outside the sandbox; chmod o-w the folder after checking what is in it",
+				}
+			}
+		}
+		here = next
+	}
+	return nil
+}
+
 func unreachable(path string, err error) *Refusal {
 	for _, absent := range []error{unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.ENAMETOOLONG} {
 		if errors.Is(err, absent) {
@@ -88,11 +227,15 @@ func unreachable(path string, err error) *Refusal {
 			}
 		}
 	}
-	return &Refusal{
+	r := &Refusal{
 		Code:    CodeLauncherNotExecutable,
 		Message: fmt.Sprintf("%s: %v", printable.Line(path), err),
 		Err:     err,
 	}
+	if execerr.NoRoom(err) {
+		r.Code = CodeExecFailed
+	}
+	return r
 }
 
 // findOnPath returns the first file named codex in an absolute folder of PATH,

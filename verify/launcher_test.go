@@ -4,11 +4,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-func TestHelpLists(t *testing.T) {
+func TestParseHelp(t *testing.T) {
 	for _, test := range []struct {
 		help string
 		want bool
@@ -27,7 +28,7 @@ func TestHelpLists(t *testing.T) {
 		{"  \x1b[1m--option\x1b[0m\n", false},
 		{"", false},
 	} {
-		if got := launcherHelp(test.help).lists("--option"); got != test.want {
+		if got := slices.Contains(parseHelp([]byte(test.help)), "--option"); got != test.want {
 			t.Errorf("%q lists it: %v", test.help, got)
 		}
 	}

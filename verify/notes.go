@@ -24,11 +24,11 @@ func (a *Authority) Notes() []string {
 	if a.metadata.stateKey == DeprecatedStateKey {
 		add("only the deprecated name %q is there: the client is older than Codex 0.163", DeprecatedStateKey)
 	}
-	view := viewState(a.metadata.state)
+	view, _ := viewState(a.metadata.state) // what cannot be read has no note
 	switch {
 	case view.profileType == "disabled":
 		add(`the state's permissionProfile.type is "disabled": the launcher runs commands unconfined`)
-	case view.profileType == "managed" && view.fileSystem == "unrestricted" && view.network == "enabled":
+	case view.unrestricted():
 		add("the state's permissionProfile restricts neither files nor network: the launcher runs commands unconfined")
 	case view.profileType != "managed" && view.profileType != "":
 		add("the state's permissionProfile.type is %q: what the launcher makes of it is not known here", view.profileType)
@@ -57,13 +57,20 @@ type stateView struct {
 	helper, cwd                      string
 }
 
-// viewState reads what it can: a state of another shape gives an empty view.
-func viewState(state []byte) (v stateView) {
+// unrestricted reports whether a managed profile manages nothing. Measured with
+// Codex 0.171, such a command runs unconfined.
+func (v stateView) unrestricted() bool {
+	return v.profileType == "managed" && v.fileSystem == "unrestricted" && v.network == "enabled"
+}
+
+// viewState reads what it can: a state of another shape gives an empty view. The
+// error is for a member that stands twice or cannot be decoded.
+func viewState(state []byte) (v stateView, err error) {
 	d, err := openDocument("state", state)
 	if err != nil {
-		return v
+		return v, err
 	}
-	d.view(map[string]func() error{
+	err = d.view(map[string]func() error{
 		"permissionProfile": func() error {
 			return d.view(map[string]func() error{
 				"type":    func() error { return d.viewText(&v.profileType) },
@@ -78,7 +85,7 @@ func viewState(state []byte) (v stateView) {
 		"codexLinuxSandboxExe": func() error { return d.viewText(&v.helper) },
 		"sandboxCwd":           func() error { return d.viewText(&v.cwd) },
 	})
-	return v
+	return v, err
 }
 
 // view reads members of the object that comes next. Anything else is passed by.

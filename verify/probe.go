@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/descriptor"
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/execerr"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/printable"
 )
 
@@ -33,44 +35,55 @@ const probeOutputLimit = 1 << 20
 // StateOption is the launcher's option for the state.
 const StateOption = "--sandbox-state-json"
 
-// A launcherHelp is what a launcher printed for its help.
-type launcherHelp []byte
+// launcherOptions are the options that a launcher's help lists, sorted.
+type launcherOptions []string
 
-// lists reports whether an option stands at the start of an indented line. A
+// parseHelp finds the options that stand at the start of an indented line. A
 // program that prints its arguments, or that knows no such option, has no such
 // line.
-func (h launcherHelp) lists(option string) bool {
-	for line := range bytes.Lines(h) {
+func parseHelp(help []byte) (options launcherOptions) {
+	for line := range bytes.Lines(help) {
 		text := bytes.TrimLeft(line, " \t")
-		rest, found := bytes.CutPrefix(text, []byte(option))
-		if found && len(text) < len(line) && (len(rest) == 0 || strings.IndexByte(" \t\r\n=<[,", rest[0]) >= 0) {
-			return true
+		end := bytes.IndexAny(text, " \t\r\n=<[,")
+		if end < 0 {
+			end = len(text)
+		}
+		if option := string(text[:end]); len(text) < len(line) && isOption(option) {
+			options = append(options, option)
 		}
 	}
-	return false
+	slices.Sort(options)
+	return slices.Compact(options)
+}
+
+func isOption(s string) bool {
+	name, found := strings.CutPrefix(s, "--")
+	return found && name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_')
+	})
 }
 
 // probe asks a launcher whether it takes a state, in the words that Codex
 // itself uses for it. It leaves no process behind, except one that went into a
 // session of its own: that cannot be told from a daemon which was there before.
-func probe(ctx context.Context, path string, env []string, limit time.Duration) (launcherHelp, error) {
+func probe(ctx context.Context, f *launcherFile, env []string, limit time.Duration) (launcherOptions, error) {
 	if limit <= 0 {
 		limit = DefaultProbeTimeout
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errProbeTimeout)
 	defer cancel()
-	answer, err := ask(limited, path, env)
+	answer, err := ask(limited, f, env)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, refuseProbe(path, answer, err, limit)
+		return nil, refuseProbe(f.path, answer, err, limit)
 	}
-	help := launcherHelp(answer.stdout)
-	if !help.lists(StateOption) {
-		return nil, incapable(path, "does not list "+StateOption+" in the help of its sandbox command", answer.stderr)
+	options := parseHelp(answer.stdout)
+	if !slices.Contains(options, StateOption) {
+		return nil, incapable(f.path, "does not list "+StateOption+" in the help of its sandbox command", answer.stderr)
 	}
-	return help, nil
+	return options, nil
 }
 
 var (
@@ -87,7 +100,7 @@ type probeAnswer struct {
 // outputs are at their end, or at the latest with ctx. Then its whole process
 // group is killed, and only then the launcher is reaped: until then no other
 // process can get its number.
-func ask(ctx context.Context, path string, env []string) (answer probeAnswer, err error) {
+func ask(ctx context.Context, f *launcherFile, env []string) (answer probeAnswer, err error) {
 	if err := descriptor.CloseOnExec(); err != nil {
 		return answer, err
 	}
@@ -105,8 +118,8 @@ func ask(ctx context.Context, path string, env []string) (answer probeAnswer, er
 	defer stderrWriter.Close()
 
 	cmd := &exec.Cmd{
-		Path: path,
-		Args: []string{path, "sandbox", StateOption, "{}", "--help"},
+		Path: f.toExecute(),
+		Args: []string{f.path, "sandbox", StateOption, "{}", "--help"},
 		// Without it CLICOLOR_FORCE puts colours into the help, as measured
 		// with Codex 0.171, and no option starts its line.
 		Env:    append(env[:len(env):len(env)], "NO_COLOR=1"),
@@ -120,7 +133,9 @@ func ask(ctx context.Context, path string, env []string) (answer probeAnswer, er
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	dieWithParent(cmd.SysProcAttr)
-	if err := cmd.Start(); err != nil {
+	err = cmd.Start()
+	runtime.KeepAlive(f) // for its descriptor
+	if err != nil {
 		return answer, &startError{err}
 	}
 	stdoutWriter.Close()
@@ -225,18 +240,13 @@ func refuseStart(path string, err error) error {
 	r := &Refusal{
 		Code:    CodeLauncherNotExecutable,
 		Message: fmt.Sprintf("%s: %v", printable.Line(path), reason),
+		Hint:    execerr.Hint(err),
 		Err:     err,
 	}
 	switch {
-	case errors.Is(err, unix.ENOENT):
-		// The file was there a moment ago.
-		r.Hint = "the file exists, so its interpreter is missing (a #! line with CRLF names one that is)"
-	case errors.Is(err, unix.ENOEXEC):
-		r.Hint = "it is neither a program for this machine nor a script with a #! line"
 	case errors.Is(err, unix.ETXTBSY):
-		r.Hint = "some process has it open for writing"
-	case errors.Is(err, unix.E2BIG), errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM),
-		errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		r.Code = CodeLauncherChanged
+	case execerr.NoRoom(err):
 		r.Code = CodeExecFailed
 	}
 	return r

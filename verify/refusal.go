@@ -25,6 +25,9 @@ const (
 	CodeStateConflict Code = "state-conflict"
 	// CodeStateTooLarge: the state does not fit into one argument.
 	CodeStateTooLarge Code = "state-too-large"
+	// CodeStateUnconfined: the state lets commands run unconfined, which
+	// [Options.RequireConfined] forbids.
+	CodeStateUnconfined Code = "state-unconfined"
 	// CodeLauncherMissing: there is a state, but no launcher was named.
 	CodeLauncherMissing Code = "launcher-missing"
 	// CodeLauncherMalformed: codexExecutable is not a usable path.
@@ -33,16 +36,19 @@ const (
 	CodeLauncherNotFound Code = "launcher-not-found"
 	// CodeLauncherNotExecutable: the launcher is not a file that this user can run.
 	CodeLauncherNotExecutable Code = "launcher-not-executable"
-	// CodeLauncherUntrusted: everybody can write the launcher's file, or it is
-	// this program itself.
+	// CodeLauncherUntrusted: everybody can write the launcher's file or replace
+	// it, or it is this program itself.
 	CodeLauncherUntrusted Code = "launcher-untrusted"
+	// CodeLauncherNotAllowed: the launcher is none of
+	// [Options.AllowedLaunchers].
+	CodeLauncherNotAllowed Code = "launcher-not-allowed"
 	// CodeLauncherIncapable: the probe found no --sandbox-state-json, or not
 	// an option that the call needs.
 	CodeLauncherIncapable Code = "launcher-incapable"
 	// CodeLauncherProbeTimeout: the probe did not end in time.
 	CodeLauncherProbeTimeout Code = "launcher-probe-timeout"
 	// CodeLauncherChanged: the launcher's file changed between the check and
-	// the hand-over.
+	// the hand-over, or is open for writing.
 	CodeLauncherChanged Code = "launcher-changed"
 	// CodeExecFailed: the system refused the hand-over.
 	CodeExecFailed Code = "exec-failed"

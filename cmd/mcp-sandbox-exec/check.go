@@ -62,7 +62,7 @@ func facts(metadata *verify.Metadata, authority *verify.Authority, command []str
 		{"state-limit", verify.MaxStateSize()},
 		{"launcher", authority.Launcher()},
 		{"launcher-from", string(authority.Choice())},
-		{"probe", "passed"},
+		{"probe", probeResult(authority)},
 	}, command)
 }
 

@@ -24,8 +24,9 @@ type options struct {
 	request, meta, state, launcher       option
 	defaultLauncher                      option
 	allowPathLauncher, allowUnsandboxed  option
+	allowLauncher, requireConfined       option
 	readableRoot, keepFD, disableNetwork option
-	probeTimeout                         option
+	probeTimeout, noCache                option
 	dryRun, json, verbose, errorFormat   option
 
 	all []*option // those that the command has
@@ -34,6 +35,8 @@ type options struct {
 const (
 	aboutSource   = "Where the metadata comes from"
 	aboutMissing  = "When the client sent none"
+	aboutTrust    = "What is refused besides"
+	aboutProbe    = "The probe"
 	aboutHandOver = "Handing over"
 	aboutOutput   = "What is said"
 )
@@ -48,11 +51,14 @@ func (o *options) flags() []cli.Flag {
 		o.value(&o.defaultLauncher, aboutMissing, "default-launcher", "use `PATH` where no launcher was named"),
 		o.toggle(&o.allowPathLauncher, aboutMissing, "allow-path-launcher", "use the first codex of PATH where no launcher was named"),
 		o.toggle(&o.allowUnsandboxed, aboutMissing, "allow-unsandboxed", "run COMMAND without a sandbox where there is no metadata at all"),
+		o.repeatable(&o.allowLauncher, aboutTrust, "allow-launcher", "refuse any launcher but `PATH[=sha256:HEX]`, a file or what is below a folder (repeatable)"),
+		o.toggle(&o.requireConfined, aboutTrust, "require-confined", "refuse a state that runs commands unconfined"),
+		o.value(&o.probeTimeout, aboutProbe, "probe-timeout", "give the launcher `DURATION` to answer the probe (default: 10s)"),
+		o.toggle(&o.noCache, aboutProbe, "no-cache", "probe the launcher even if it has passed before"),
 		o.repeatable(&o.readableRoot, aboutHandOver, "readable-root", "let COMMAND read `DIR` too (repeatable)"),
 		o.toggle(&o.disableNetwork, aboutHandOver, "disable-network", "take the network away"),
 		o.repeatable(&o.keepFD, aboutHandOver, "keep-fd", "let descriptor `N`, from 3 up, reach COMMAND (repeatable)"),
-		o.value(&o.probeTimeout, aboutHandOver, "probe-timeout", "give the launcher `DURATION` to answer the probe (default: 10s)"),
-		o.toggle(&o.verbose, aboutOutput, "verbose", "say on stderr what was found and probed"),
+		o.toggle(&o.verbose, aboutOutput, "verbose", "say on stderr what was found, and probed or taken from the cache"),
 		o.value(&o.errorFormat, aboutOutput, "error-format", "write refusals as `FORMAT`, text or json (default: text)"),
 	}
 }
@@ -133,6 +139,7 @@ type plan struct {
 	exec             exec.Options
 	keep             []int
 	dryRun, asJSON   bool
+	noCache          bool
 
 	verbose, errorsAsJSON bool
 
@@ -153,9 +160,11 @@ func (o *options) plan() (*plan, error) {
 		exec:             exec.Options{ReadableRoots: o.readableRoot.values, DisableNetwork: o.disableNetwork.given()},
 		dryRun:           o.dryRun.given(),
 		asJSON:           o.json.given(),
+		noCache:          o.noCache.given(),
 		verbose:          o.verbose.given(),
 	}
 	p.authority.AllowPathLauncher = o.allowPathLauncher.given()
+	p.authority.RequireConfined = o.requireConfined.given()
 	if err := o.planSources(p); err != nil {
 		return nil, err
 	}
@@ -165,9 +174,18 @@ func (o *options) plan() (*plan, error) {
 	if p.authority.DefaultLauncher = o.defaultLauncher.text(); o.defaultLauncher.given() && !strings.HasPrefix(p.authority.DefaultLauncher, "/") {
 		return nil, usage("write the whole path", "--default-launcher %q is not an absolute path", p.authority.DefaultLauncher)
 	}
-	if p.allowUnsandboxed && p.exec.DisableNetwork {
-		return nil, usage("nothing takes the network away from a command without a sandbox",
-			"--allow-unsandboxed and --disable-network exclude each other")
+	for _, allowed := range o.allowLauncher.values {
+		launcher, err := verify.ParseAllowedLauncher(allowed)
+		if err != nil {
+			return nil, usage("write the whole path of a file or a folder, and the hash as sha256sum prints it", "--allow-launcher: %v", err)
+		}
+		p.authority.AllowedLaunchers = append(p.authority.AllowedLaunchers, launcher)
+	}
+	for _, opt := range []*option{&o.disableNetwork, &o.requireConfined} {
+		if p.allowUnsandboxed && opt.given() {
+			return nil, usage("a command without a sandbox has the network, and is not confined",
+				"--allow-unsandboxed and --%s exclude each other", opt.name)
+		}
 	}
 	if err := exec.CheckOptions(p.exec); err != nil {
 		return nil, err

@@ -90,6 +90,9 @@ func (p *plan) readOne(source *verify.Source, parse func([]byte) (*verify.Metada
 // found on the way.
 func (p *plan) authorize(metadata *verify.Metadata, env []string) (*verify.Authority, error) {
 	p.authority.Env = env
+	if !p.noCache {
+		p.authority.CacheDir = verify.DefaultCacheDir(env)
+	}
 	ctx, end := untilInterrupted()
 	authority, err := metadata.Authority(ctx, p.authority)
 	end()
@@ -108,8 +111,18 @@ func (p *plan) authorize(metadata *verify.Metadata, env []string) (*verify.Autho
 	} else {
 		p.say("the state has %d bytes", len(metadata.State()))
 	}
-	p.say("the launcher is %s, and passed the probe", launcher)
+	if err := authority.CacheErr(); err != nil {
+		p.say("the probe cache is not used: %s", printable.Line(err.Error()))
+	}
+	p.say("the launcher is %s, and its probe %s", launcher, probeResult(authority))
 	return authority, nil
+}
+
+func probeResult(authority *verify.Authority) string {
+	if authority.Cached() {
+		return "passed before, as the cache has it"
+	}
+	return "passed"
 }
 
 // explainMissing adds to a refusal for what is missing that a variable which
