@@ -80,6 +80,9 @@ func (s suite) Run() int {
 	if out, err := build.CombinedOutput(); err != nil {
 		log.Fatalf("make build: %v\n%s", err, out)
 	}
+	if err := makeTokenLaunchers(folder); err != nil {
+		log.Fatal(err)
+	}
 	// Not the cache of who runs the tests.
 	os.Setenv("XDG_CACHE_HOME", filepath.Join(folder, "cache"))
 	os.Setenv("PATH", folder+string(filepath.ListSeparator)+os.Getenv("PATH"))

@@ -25,11 +25,21 @@ shift
 exec "$@"
 `
 
-var testLauncher string
+// testLauncher is that script; nativeLauncher is a copy of this test's own
+// program, which a system can execute by its descriptor.
+var testLauncher, nativeLauncher string
 
-// TestMain writes the launcher before any test starts a process, which could
+// TestMain writes the launchers before any test starts a process, which could
 // otherwise still have the file open for writing when it is executed.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "sandbox" {
+		if os.Args[len(os.Args)-1] == "--help" {
+			fmt.Println("  --sandbox-state-json")
+		} else {
+			fmt.Println("native", os.Args[0], os.Args[1:])
+		}
+		return
+	}
 	folder, err := os.MkdirTemp("", "launcher")
 	if err != nil {
 		log.Fatal(err)
@@ -38,9 +48,25 @@ func TestMain(m *testing.M) {
 	if err := os.WriteFile(testLauncher, []byte(launcherScript), 0o755); err != nil {
 		log.Fatal(err)
 	}
+	nativeLauncher = filepath.Join(folder, "native")
+	if err := copyOwnProgram(nativeLauncher); err != nil {
+		log.Fatal(err)
+	}
 	status := m.Run()
 	os.RemoveAll(folder)
 	os.Exit(status)
+}
+
+func copyOwnProgram(to string) error {
+	own, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(own)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o755)
 }
 
 // MetaOfCall returns the _meta of a tool call, as a server finds it in a request.

@@ -203,6 +203,8 @@ func (a *Authority) Descriptor() int {
 	return int(a.launcher.file.Fd())
 }
 
+const hintChanged = "run the command again; if Codex was being updated, that is all"
+
 // Recheck compares the launcher's file with the one that was checked and
 // probed, by device, inode, size and times. It is for the moment before the
 // file is executed; the error is a [*Refusal] with [CodeLauncherChanged].
@@ -214,7 +216,7 @@ func (a *Authority) Recheck() error {
 	return &Refusal{
 		Code:    CodeLauncherChanged,
 		Message: fmt.Sprintf("%s is no longer the file that was probed: %v", printable.Line(a.Launcher()), err),
-		Hint:    "run the command again; if Codex was being updated, that is all",
+		Hint:    hintChanged,
 		Err:     err,
 	}
 }

@@ -96,11 +96,16 @@ func openLauncher(path string) (*launcherFile, error) {
 	return f, nil
 }
 
+// mostUnsettled is longer than the two seconds in which some file systems count.
+const mostUnsettled = 3 * time.Second
+
+var errNeverSettled = fmt.Errorf("it has been changing for %v", mostUnsettled)
+
 // settled calls stat until it can tell a later change from none: a file that
 // was changed in the very tick of the file system's clock could be changed once
-// more without its times showing it.
+// more without its times showing it. It gives up on one that never comes to rest.
 func settled(stat func() (*unix.Stat_t, error)) (*unix.Stat_t, error) {
-	for {
+	for end := time.Now().Add(mostUnsettled); ; {
 		now := fileClock()
 		st, err := stat()
 		if err != nil {
@@ -109,6 +114,9 @@ func settled(stat func() (*unix.Stat_t, error)) (*unix.Stat_t, error) {
 		wait := untilSettled(now, time.Unix(st.Ctim.Unix()))
 		if wait == 0 {
 			return st, nil
+		}
+		if time.Now().After(end) {
+			return nil, errNeverSettled
 		}
 		time.Sleep(wait)
 	}
@@ -232,8 +240,11 @@ func unreachable(path string, err error) *Refusal {
 		Message: fmt.Sprintf("%s: %v", printable.Line(path), err),
 		Err:     err,
 	}
-	if execerr.NoRoom(err) {
+	switch {
+	case execerr.NoRoom(err):
 		r.Code = CodeExecFailed
+	case errors.Is(err, errNeverSettled):
+		r.Code, r.Hint = CodeLauncherChanged, hintChanged
 	}
 	return r
 }

@@ -1,12 +1,17 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestParseHelp(t *testing.T) {
@@ -154,6 +159,77 @@ func TestAuthorityEnvironment(t *testing.T) {
 		_, err := m.Authority(context.Background(), Options{AllowPathLauncher: true, Env: test.env})
 		if code := codeOf(t, err); code != test.code {
 			t.Errorf("with %v: %v", test.env, err)
+		}
+	}
+}
+
+// A file can be told from a changed one only when its times are older than what
+// a change would get now.
+func TestUntilSettled(t *testing.T) {
+	now := time.Unix(1000, 500)
+	for _, test := range []struct {
+		name    string
+		changed time.Time
+		settled bool
+	}{
+		{"long ago", time.Unix(900, 1), true},
+		{"a tick ago", time.Unix(1000, 499), true},
+		{"in this tick", now, false},
+		{"in a finer tick than the clock's", time.Unix(1000, 600), false},
+		{"long ago, in whole seconds", time.Unix(900, 0), true},
+		{"just now, in whole seconds", time.Unix(1000, 0), false},
+		{"a second ago, in whole seconds", time.Unix(999, 0), false},
+		{"two seconds ago, in whole seconds", time.Unix(998, 0), true},
+		{"in the future, the clock went back", time.Unix(2000, 7), true},
+	} {
+		if wait := untilSettled(now, test.changed); (wait == 0) != test.settled || wait < 0 || wait > 2*time.Second {
+			t.Errorf("%s: wait for %v", test.name, wait)
+		}
+	}
+}
+
+func TestSettledAsksAgain(t *testing.T) {
+	asked := 0
+	st, err := settled(func() (*unix.Stat_t, error) {
+		asked++
+		var st unix.Stat_t
+		if asked == 1 { // changed at this moment
+			now := time.Now()
+			st.Ctim = unix.NsecToTimespec(now.UnixNano() | 1)
+		}
+		st.Ino = uint64(asked)
+		return &st, nil
+	})
+	if err != nil || asked != 2 || st.Ino != 2 {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
+}
+
+func TestIsProgram(t *testing.T) {
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := program[:64]
+	other := slices.Clone(header)
+	other[18] ^= 0x40
+	for _, test := range []struct {
+		name string
+		text []byte
+		want bool
+	}{
+		{"a program", header, runtime.GOOS == "linux"},
+		{"one for another machine", other, false},
+		{"a part of a program", header[:19], false},
+		{"a script", []byte("#!/bin/sh\nexit 0 # long enough\n"), false},
+		{"nothing", nil, false},
+	} {
+		if got := isProgram(bytes.NewReader(test.text)); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
 		}
 	}
 }

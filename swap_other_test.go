@@ -1,0 +1,5 @@
+//go:build !linux
+
+package mcpsandboxexec_test
+
+func makeTokenLaunchers(string) error { return nil }
