@@ -57,7 +57,10 @@ func makeTokenLaunchers(folder string) error {
 // Somebody swaps the launcher all the time. What runs is what this run has
 // checked and probed, or a file that is known from the cache, or nothing.
 func TestLauncherIsSwapped(t *testing.T) {
-	const runs = 600
+	runs := 600
+	if underRace {
+		runs = 90
+	}
 	_, program, err := findPrograms()
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +75,7 @@ func TestLauncherIsSwapped(t *testing.T) {
 	// A file that is renamed or written has new times, and comes to rest only in
 	// a pause.
 	burst := map[string]int{"link": 2000, "rename": 5, "rewrite": 1}
+	pause := map[string]time.Duration{"link": 6, "rename": 6, "rewrite": 20} // at most, in runs
 	for how, swap := range map[string]func(t *testing.T, folder, path, name string){
 		// The path is a symbolic link that is turned to another file.
 		"link": func(t *testing.T, folder, path, name string) {
@@ -114,6 +118,18 @@ func TestLauncherIsSwapped(t *testing.T) {
 					path = filepath.Join(t.TempDir(), "launcher")
 					swap(t, folder, path, names[0])
 				}
+				cache, records := t.TempDir(), t.TempDir()
+				run := func(record string) string {
+					args := []string{"--state", "env:STATE", "--default-launcher", path, "--", "command"}
+					if !cached {
+						args = slices.Insert(args, 0, "--no-cache")
+					}
+					return runWhileSwapped(t, exec.Command(program, args...), cache, filepath.Join(records, record), cached)
+				}
+				start := time.Now()
+				run("alone")
+				aRun := time.Since(start)
+
 				var swaps atomic.Int64
 				end := make(chan struct{})
 				var swapper, runners sync.WaitGroup
@@ -128,7 +144,7 @@ func TestLauncherIsSwapped(t *testing.T) {
 						swaps.Add(1)
 						// Many times within a run, and then not for some runs.
 						if rand.IntN(burst[how]) == 0 {
-							time.Sleep(rand.N(40 * time.Millisecond))
+							time.Sleep(rand.N(pause[how] * aRun))
 						}
 					}
 				})
@@ -137,16 +153,10 @@ func TestLauncherIsSwapped(t *testing.T) {
 					n, _ := ended.LoadOrStore(what, new(atomic.Int64))
 					n.(*atomic.Int64).Add(1)
 				}
-				cache, records := t.TempDir(), t.TempDir()
 				for worker := range 3 {
 					runners.Go(func() {
 						for i := range runs / 3 {
-							record := filepath.Join(records, fmt.Sprint(worker, "-", i))
-							args := []string{"--state", "env:STATE", "--default-launcher", path, "--", "command"}
-							if !cached {
-								args = slices.Insert(args, 0, "--no-cache")
-							}
-							count(runWhileSwapped(t, exec.Command(program, args...), cache, record, cached))
+							count(run(fmt.Sprint(worker, "-", i)))
 						}
 					})
 				}
@@ -206,7 +216,10 @@ func runWhileSwapped(t *testing.T, cmd *exec.Cmd, cache, record string, cached b
 // Many runs start at once, without a cache that they could use. Each has its own
 // state, all of them share the cache.
 func TestManyRunsFromAColdCache(t *testing.T) {
-	const runs = 500
+	runs := 500
+	if underRace {
+		runs = 100
+	}
 	_, program, err := findPrograms()
 	if err != nil {
 		t.Fatal(err)

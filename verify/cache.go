@@ -265,8 +265,10 @@ func encodeCacheEntry(key string, options launcherOptions) []byte {
 func decodeCacheEntry(text []byte, key string) (launcherOptions, error) {
 	sum, content, _ := strings.Cut(string(text), "\n")
 	lines, ofKey := strings.CutPrefix(content, key)
-	options := strings.Split(strings.TrimSuffix(lines, "\n"), "\n")
-	if !ofKey || sum != cacheName(content) || !slices.Contains(options, StateOption) {
+	lines, whole := strings.CutSuffix(lines, "\n")
+	options := strings.Split(lines, "\n")
+	notOption := func(s string) bool { return !isOption(s) }
+	if !ofKey || !whole || sum != cacheName(content) || slices.ContainsFunc(options, notOption) || !slices.Contains(options, StateOption) {
 		return nil, errors.New("the entry of the launcher is damaged")
 	}
 	return options, nil

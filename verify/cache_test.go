@@ -1,11 +1,13 @@
 package verify
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -213,10 +215,11 @@ func TestDamagedCacheEntry(t *testing.T) {
 	damaged := map[string][]byte{
 		"garbage": []byte("\xff\x00garbage"), "more": append(slices.Clone(whole), '\n'),
 		"twice": slices.Concat(whole, whole), "huge": make([]byte, 1<<20),
-		"of another launcher":  encodeCacheEntry(cacheKey(cachedLauncher("/other")), cachedOptions),
-		"without the option":   encodeCacheEntry(cacheKey(f), launcherOptions{"--help"}),
-		"without any option":   encodeCacheEntry(cacheKey(f), nil),
-		"of another programme": []byte(strings.Replace(string(whole), "probe 1", "probe 2", 1)),
+		"of another launcher": encodeCacheEntry(cacheKey(cachedLauncher("/other")), cachedOptions),
+		"without the option":  encodeCacheEntry(cacheKey(f), launcherOptions{"--help"}),
+		"without any option":  encodeCacheEntry(cacheKey(f), nil),
+		"not an option":       encodeCacheEntry(cacheKey(f), launcherOptions{StateOption, "help"}),
+		"of another format":   []byte(strings.Replace(string(whole), "probe 1", "probe 2", 1)),
 	}
 	for i := range whole {
 		damaged[fmt.Sprintf("cut at %d", i)] = whole[:i]
@@ -301,4 +304,42 @@ func TestCacheEntryLimit(t *testing.T) {
 	if got, err := cachedProbe(folder, f); got != nil || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
+}
+
+// An entry is used if and only if a plain reading of its lines finds its hash, the
+// launcher, and options with the one for the state among them; and what is used is
+// what these lines say.
+func FuzzCacheEntry(f *testing.F) {
+	launcher := cachedLauncher("/opt/codex/bin/codex")
+	key := cacheKey(launcher)
+	for _, options := range []launcherOptions{nil, cachedOptions, {StateOption}, {StateOption, ""}, {"--help"}, {"--a b", StateOption}, {StateOption, "-c"}} {
+		entry := encodeCacheEntry(key, options)
+		_, content, _ := strings.Cut(string(entry), "\n")
+		f.Add(entry, false)
+		f.Add([]byte(content), true)
+		f.Add([]byte(content[:len(content)-1]), true)
+		f.Add([]byte(content[1:]), true)
+	}
+	f.Add(encodeCacheEntry(cacheKey(cachedLauncher("/other")), cachedOptions), false)
+	option := regexp.MustCompile(`^--[-_a-zA-Z0-9]+$`)
+	f.Fuzz(func(t *testing.T, text []byte, addHash bool) {
+		if addHash { // which no chance would find
+			text = fmt.Appendf(nil, "%x\n%s", sha256.Sum256(text), text)
+		}
+		lines := strings.SplitAfter(string(text), "\n")
+		valid := len(lines) > 5 && lines[len(lines)-1] == "" &&
+			lines[0] == fmt.Sprintf("%x\n", sha256.Sum256(text[len(lines[0]):])) &&
+			lines[1] == "mcp-sandbox-exec probe 1\n" && lines[2] == "\"/opt/codex/bin/codex\"\n" &&
+			lines[3] == "1 2 3 4.000000005 6.000000007\n" && slices.Contains(lines[4:], StateOption+"\n")
+		var want launcherOptions
+		for i := 4; valid && i < len(lines)-1; i++ {
+			name := strings.TrimSuffix(lines[i], "\n")
+			valid = option.MatchString(name)
+			want = append(want, name)
+		}
+		got, err := decodeCacheEntry(text, key)
+		if valid != (err == nil) || valid && !slices.Equal(got, want) || !valid && got != nil {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	})
 }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package mcpsandboxexec_test
+
+const underRace = false
