@@ -35,7 +35,7 @@ fuzz: ## run each fuzz target for FUZZTIME
 	@for file in $$(grep -rl --include='*_test.go' '^func Fuzz' .); do \
 		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\).*/\1/p' $$file); do \
 			echo "$$target" && \
-			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$(dirname $$file)" || exit 1; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$(dirname $$file)" || exit 1; \
 		done; \
 	done
 

@@ -48,23 +48,34 @@ func appendCanonical(dst []byte, dec *jsontext.Decoder) []byte {
 }
 
 // appendCanonicalObject sorts members by name. Of those with the same name the
-// order is kept, as it decides which one a reader takes.
+// order is kept, as it decides which one a reader takes. Members are written once
+// and moved only if they are not in order: copying each level into the next would
+// take seconds for objects that are nested thousands deep.
 func appendCanonicalObject(dst []byte, dec *jsontext.Decoder) []byte {
-	type member struct{ name, value []byte }
+	type member struct{ start, nameEnd, end int } // in dst
 	var members []member
 	mustRead(dec)
+	dst = append(dst, '{')
+	first := len(dst)
 	for dec.PeekKind() != '}' {
-		name := appendCanonicalString(nil, mustReadValue(dec))
-		members = append(members, member{name, appendCanonical(nil, dec)})
+		m := member{start: len(dst)}
+		dst = appendCanonicalString(dst, mustReadValue(dec))
+		m.nameEnd = len(dst)
+		dst = append(appendCanonical(append(dst, ':'), dec), ',')
+		m.end = len(dst)
+		members = append(members, m)
 	}
 	mustRead(dec)
-	slices.SortStableFunc(members, func(a, b member) int { return bytes.Compare(a.name, b.name) })
-	dst = append(dst, '{')
-	for _, m := range members {
-		dst = append(dst, m.name...)
-		dst = append(dst, ':')
-		dst = append(dst, m.value...)
-		dst = append(dst, ',')
+	byName := func(a, b member) int {
+		return bytes.Compare(dst[a.start:a.nameEnd], dst[b.start:b.nameEnd])
+	}
+	if !slices.IsSortedFunc(members, byName) {
+		slices.SortStableFunc(members, byName)
+		last := len(dst)
+		for _, m := range members {
+			dst = append(dst, dst[m.start:m.end]...)
+		}
+		dst = dst[:first+copy(dst[first:], dst[last:])]
 	}
 	return append(dst, '}')
 }

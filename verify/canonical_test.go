@@ -1,6 +1,10 @@
 package verify
 
-import "testing"
+import (
+	"runtime"
+	"strings"
+	"testing"
+)
 
 func TestSameValue(t *testing.T) {
 	for _, test := range []struct {
@@ -48,6 +52,26 @@ func TestSameValue(t *testing.T) {
 		}
 		if got := sameValue([]byte(test.b), []byte(test.a)); got != test.same {
 			t.Errorf("%s and %s are the same: %v", test.b, test.a, got)
+		}
+	}
+}
+
+// Depth costs no copies: what is nested thousands deep is compared at once, and
+// memory stays in proportion.
+func TestSameValueOfDeepObjects(t *testing.T) {
+	for _, level := range []string{`{"x":`, `{"b":0,"a":`} {
+		depth := 9_000
+		a := strings.Repeat(level, depth) + "0" + strings.Repeat("}", depth)
+		b := strings.Replace(a, ":", ": ", 1)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if !sameValue([]byte(a), []byte(b)) {
+			t.Errorf("%s: they are not the same", level)
+		}
+		runtime.ReadMemStats(&after)
+		allocated := after.TotalAlloc - before.TotalAlloc
+		if most := uint64(40 * len(a)); allocated > most {
+			t.Errorf("%s: %d bytes are allocated for %d", level, allocated, len(a))
 		}
 	}
 }

@@ -181,6 +181,13 @@ func isThisProgram(st *unix.Stat_t) bool {
 func checkFolders(path string) error {
 	const mostLinks = 40 // as on Linux
 	here, rest := "/", path
+	var st unix.Stat_t
+	if err := unix.Stat(here, &st); err != nil {
+		return unreachable(path, err)
+	}
+	if err := checkFolder(path, here, &st); err != nil {
+		return err
+	}
 	for links := 0; rest != ""; {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
@@ -192,12 +199,10 @@ func checkFolders(path string) error {
 			here = filepath.Dir(here)
 			continue
 		}
-		var st unix.Stat_t
 		if err := unix.Lstat(next, &st); err != nil {
 			return unreachable(path, err)
 		}
-		switch st.Mode & unix.S_IFMT {
-		case unix.S_IFLNK:
+		if st.Mode&unix.S_IFMT == unix.S_IFLNK {
 			target, err := os.Readlink(next)
 			if links++; err == nil && links > mostLinks {
 				err = unix.ELOOP
@@ -210,18 +215,24 @@ func checkFolders(path string) error {
 			}
 			rest = target + "/" + rest
 			continue
-		case unix.S_IFDIR:
-			if st.Mode&0o002 != 0 && st.Mode&unix.S_ISVTX == 0 {
-				return &Refusal{
-					Code:    CodeLauncherUntrusted,
-					Message: fmt.Sprintf("everybody may replace %s: they may write the folder %s (mode %04o)", printable.Line(path), printable.Line(next), st.Mode&0o7777),
-					Hint:    "whoever can replace it decides what runs outside the sandbox; chmod o-w the folder after checking what is in it",
-				}
-			}
+		}
+		if err := checkFolder(path, next, &st); err != nil {
+			return err
 		}
 		here = next
 	}
 	return nil
+}
+
+func checkFolder(launcher, folder string, st *unix.Stat_t) error {
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Mode&0o002 == 0 || st.Mode&unix.S_ISVTX != 0 {
+		return nil
+	}
+	return &Refusal{
+		Code:    CodeLauncherUntrusted,
+		Message: fmt.Sprintf("everybody may replace %s: they may write the folder %s (mode %04o)", printable.Line(launcher), printable.Line(folder), st.Mode&0o7777),
+		Hint:    "whoever can replace it decides what runs outside the sandbox; chmod o-w the folder after checking what is in it",
+	}
 }
 
 func unreachable(path string, err error) *Refusal {
