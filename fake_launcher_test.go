@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -37,20 +38,49 @@ var fakeLaunchers = map[string]func(){
 	// that the shim became.
 	"codex-becomes-command": func() { fakeCodex(fullHelp, becomeCommand) },
 
-	"codex-without-extras":     func() { fakeCodex(stateHelp, runChild) },
-	"codex-help-not-indented":  func() { fakeCodex(strings.TrimSpace(stateHelp), runChild) },
-	"codex-longer-option":      func() { fakeCodex("      --sandbox-state-json-file <PATH>\n", runChild) },
-	"codex-help-on-stderr":     func() { probeOnly(func() { os.Stderr.WriteString(fullHelp) }) },
-	"codex-help-but-fails":     func() { probeOnly(func() { os.Stdout.WriteString(fullHelp); os.Exit(3) }) },
-	"codex-hangs":              func() { probeOnly(hang) },
-	"codex-hangs-with-child":   func() { probeOnly(func() { leaveChild(nil); hang() }) },
-	"codex-leaves-group":       func() { probeOnly(func() { leaveGroup(); hang() }) },
-	"codex-dies":               func() { probeOnly(func() { die(syscall.SIGKILL) }) },
-	"codex-reads-stdin":        func() { probeOnly(needStdin) },
-	"codex-prints-100mib":      func() { probeOnly(print100MiB) },
-	"codex-child-holds-output": func() { probeOnly(func() { leaveChild(os.Stdout); os.Stdout.WriteString(fullHelp) }) },
-	"codex-leaves-child":       func() { probing(func() { leaveChild(nil) }); fakeCodex(fullHelp, runChild) },
-	"codex-replaces-itself":    func() { probeOnly(func() { replaceItself(); os.Stdout.WriteString(fullHelp) }) },
+	"codex-without-extras":                   func() { fakeCodex(stateHelp, runChild) },
+	"codex-help-not-indented":                func() { fakeCodex(strings.TrimSpace(stateHelp), runChild) },
+	"codex-longer-option":                    func() { fakeCodex("      --sandbox-state-json-file <PATH>\n", runChild) },
+	"codex-help-on-stderr":                   func() { probeOnly(func() { os.Stderr.WriteString(fullHelp) }) },
+	"codex-help-but-fails":                   func() { probeOnly(func() { os.Stdout.WriteString(fullHelp); os.Exit(3) }) },
+	"codex-hangs":                            func() { probeOnly(hang) },
+	"codex-hangs-with-child":                 func() { probeOnly(func() { leaveChild(nil); hang() }) },
+	"codex-leaves-group":                     func() { probeOnly(func() { leaveGroup(); hang() }) },
+	"codex-dies":                             func() { probeOnly(func() { die(syscall.SIGKILL) }) },
+	"codex-reads-stdin":                      func() { probeOnly(needStdin) },
+	"codex-prints-100mib":                    func() { probeOnly(print100MiB) },
+	"codex-child-holds-output":               func() { probeOnly(func() { leaveChild(os.Stdout); os.Stdout.WriteString(fullHelp) }) },
+	"codex-leaves-child":                     func() { probing(func() { leaveChild(nil) }); fakeCodex(fullHelp, runChild) },
+	"codex-leaves-child-and-becomes-command": func() { probing(func() { leaveChild(nil) }); fakeCodex(fullHelp, becomeCommand) },
+	"codex-answers-in-bytes":                 func() { probing(answerInBytes); fakeCodex(fullHelp, runChild) },
+	"codex-ignores-signals":                  func() { probeOnly(func() { signal.Ignore(); hang() }) },
+	"codex-prints-binary":                    func() { probeOnly(func() { printBinary(""); os.Exit(3) }) },
+	"codex-help-in-binary": func() {
+		probing(func() { recordProbe(); printBinary(fullHelp); os.Exit(0) })
+		fakeCodex(fullHelp, runChild)
+	},
+	"codex-prints-arguments": func() { fakeCodex(fullHelp, printArguments) },
+	"codex-replaces-itself":  func() { probeOnly(func() { replaceItself(); os.Stdout.WriteString(fullHelp) }) },
+}
+
+// Some close what they were given, and then answer, if they still can, or hang.
+func init() {
+	for what, numbers := range map[string][]int{"stdin": {0}, "stdout": {1}, "stderr": {2}, "all": {0, 1, 2}} {
+		closing := func(end func()) func() {
+			return func() {
+				probing(func() {
+					recordProbe()
+					for _, fd := range numbers {
+						unix.Close(fd)
+					}
+					end()
+				})
+				fakeCodex(fullHelp, runChild)
+			}
+		}
+		fakeLaunchers["codex-closes-"+what] = closing(func() { os.Stdout.WriteString(fullHelp); os.Exit(0) })
+		fakeLaunchers["codex-closes-"+what+"-and-hangs"] = closing(hang)
+	}
 }
 
 const stateHelp = `
@@ -269,6 +299,34 @@ func needStdin() {
 		fail(1, "there is nothing on stdin")
 	}
 	os.Stdout.WriteString(fullHelp)
+}
+
+func answerInBytes() {
+	recordProbe()
+	for _, b := range []byte(fullHelp) {
+		os.Stdout.Write([]byte{b})
+	}
+	os.Exit(0)
+}
+
+// printBinary prints every byte there is, with a text in the middle of them.
+func printBinary(text string) {
+	var bytes []byte
+	for b := range 256 {
+		bytes = append(bytes, byte(b))
+	}
+	os.Stderr.Write(bytes)
+	os.Stdout.Write(bytes)
+	os.Stdout.WriteString("\n" + text)
+	os.Stdout.Write(bytes)
+}
+
+// printArguments is for a run that can write no record. The environment stands
+// behind the arguments.
+func printArguments(run) {
+	os.Stdout.Write(nulTerminated(launcherArgv()))
+	os.Stdout.Write(nulTerminated(os.Environ()))
+	os.Exit(7)
 }
 
 func print100MiB() {

@@ -37,7 +37,7 @@ func newHandOver(t *testing.T, throughProgram bool, launcher string, command ...
 	state := fmt.Sprintf(`{"permissionProfile":{"type":"managed"},"sandboxCwd":"file://%s"}`, t.TempDir())
 	h := &handOver{record: t.TempDir()}
 	if throughProgram {
-		args := append([]string{"--state", "env:STATE", "--launcher", "env:LAUNCHER", "--"}, command...)
+		args := append([]string{"--state", "env:STATE", "--launcher", "env:LAUNCHER", "--no-cache", "--"}, command...)
 		h.cmd = exec.Command(program, args...)
 	} else {
 		args := append([]string{"sandbox", "--sandbox-state-json", state, "--"}, command...)

@@ -164,23 +164,30 @@ func limitStack(size string) {
 }
 
 // processEnded waits until the process has ended whose number is in a file, and
-// fails if it does not. A zombie has ended: who reaps it is not known here.
+// fails if it does not.
 func processEnded() {
-	pid := mustReadFile(os.Args[1])
+	if pid := mustReadFile(os.Args[1]); !awaitEnd(pid) {
+		fail(1, "process %s goes on", pid)
+	}
+}
+
+// awaitEnd waits until a process has ended, and reports whether it has. A zombie
+// has ended: who reaps it is not known here.
+func awaitEnd(pid string) bool {
 	number, err := strconv.Atoi(pid)
 	if err != nil {
-		fail(99, "process-ended: %v", err)
+		panic(err)
 	}
 	for range 1000 {
 		if unix.Kill(number, 0) == unix.ESRCH {
-			return
+			return true
 		}
 		if stat, err := os.ReadFile("/proc/" + pid + "/stat"); err == nil && strings.Contains(string(stat), ") Z ") {
-			return
+			return true
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	fail(1, "process %s goes on", pid)
+	return false
 }
 
 func feedFIFO(name, file string) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/descriptor"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
 )
 
@@ -36,14 +37,44 @@ func TestMain(m *testing.M) {
 type suite struct{ *testing.M }
 
 // executables are the files that scripts execute, in the folder FILES.
-var executables = map[string]struct {
+var executables = map[string]executable{
+	"group-writable": {text: "#!/bin/sh\nexit 9\n", mode: 0o775},
+	"shell-launcher": {text: shellLauncher, mode: 0o755},
+	"no-interpreter": {text: "#!/nowhere/sh\n", mode: 0o755},
+	"no-program":     {text: "this is no program\n", mode: 0o755},
+}
+
+// An executable is a file with a text, in which @FILES@ is the folder of all of
+// them, or else a copy of this test program, or of its first bytes.
+type executable struct {
 	text string
 	mode os.FileMode
-}{
-	"group-writable": {"#!/bin/sh\nexit 9\n", 0o775},
-	"shell-launcher": {shellLauncher, 0o755},
-	"no-interpreter": {"#!/nowhere/sh\n", 0o755},
-	"no-program":     {"this is no program\n", 0o755},
+	copy bool
+	size int // of the copy, if it is not whole
+}
+
+// write makes the file at a path that is in the folder files or below it.
+func (e executable) write(path, files string) error {
+	text := []byte(strings.ReplaceAll(e.text, "@FILES@", files))
+	if e.copy {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		if text, err = os.ReadFile(self); err != nil {
+			return err
+		}
+		if e.size > 0 {
+			text = text[:e.size]
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, text, e.mode); err != nil {
+		return err
+	}
+	return os.Chmod(path, e.mode) // whatever the umask is
 }
 
 // shellLauncher becomes the command. Unlike the fakes it is no Go program, which
@@ -61,18 +92,17 @@ func (s suite) Run() int {
 	if os.Getenv("RECORD") != "" {
 		log.Fatalf("a script started %q, which is no fake", os.Args[0])
 	}
+	// What the caller of the tests has left open is no part of them.
+	if err := descriptor.CloseOnExec(); err != nil {
+		log.Fatal(err)
+	}
 	folder, err := os.MkdirTemp("", "mcp-sandbox-exec-test")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(folder)
 	for name, file := range executables {
-		path := filepath.Join(folder, name)
-		err := os.WriteFile(path, []byte(file.text), file.mode)
-		if err == nil {
-			err = os.Chmod(path, file.mode) // whatever the umask is
-		}
-		if err != nil {
+		if err := file.write(filepath.Join(folder, name), folder); err != nil {
 			log.Fatal(err)
 		}
 	}

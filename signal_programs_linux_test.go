@@ -27,19 +27,29 @@ var parentDeathSignal = func() (number int32) {
 }()
 
 // withIgnored NAME PROGRAM [ARG...] becomes a program for which a signal is
-// ignored.
+// ignored, or with ALL every one that can be.
 func withIgnored() {
-	signal.Ignore(unix.SignalNum("SIG" + os.Args[1]))
+	if os.Args[1] == "ALL" {
+		signal.Ignore()
+	} else {
+		signal.Ignore(unix.SignalNum("SIG" + os.Args[1]))
+	}
 	becomeProgram(os.Args[2:])
 }
 
 // withBlocked NAME PROGRAM [ARG...] becomes a program for which a signal is
-// blocked.
+// blocked, or with ALL every one that can be.
 func withBlocked() {
 	runtime.LockOSThread() // which is the one that the program gets its mask from
 	var set unix.Sigset_t
-	number := uint(unix.SignalNum("SIG" + os.Args[1]))
-	set.Val[0] = 1 << (number - 1)
+	if os.Args[1] == "ALL" {
+		for i := range set.Val {
+			set.Val[i]-- // from none to all of them
+		}
+	} else {
+		number := uint(unix.SignalNum("SIG" + os.Args[1]))
+		set.Val[0] = 1 << (number - 1)
+	}
 	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, nil); err != nil {
 		fail(99, "with-blocked: %v", err)
 	}

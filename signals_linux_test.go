@@ -129,6 +129,17 @@ func TestProbeDiesWithTheProgram(t *testing.T) {
 	h.expectEnded(t, "probe-pid")
 }
 
+// A program that gets orphans for its children, as process 1 of a container does,
+// passes none of the probe's on.
+func TestProbeLeavesNoChild(t *testing.T) {
+	h := newHandOver(t, true, "codex-leaves-child-and-becomes-command", "sh", "-c", `read -r children <"/proc/$$/task/$$/children"; echo "[$children]"`)
+	h.through(t, "becomes-subreaper")
+	if status := h.run(t); status != 0 || h.stdout.String() != "[]\n" {
+		t.Errorf("status %#x, children %q: %s", status, &h.stdout, &h.stderr)
+	}
+	h.expectEnded(t, "child")
+}
+
 // waitForRecord waits until the launcher has written something down.
 func (h *handOver) waitForRecord(t *testing.T, name string) {
 	t.Helper()

@@ -14,6 +14,10 @@
 //   - An [Authority] is what package exec makes a command of. It belongs to the
 //     call that carried it; another call has another one, even if it looks alike.
 //
+// A server that stays can give [Options] a CacheDir, so that a launcher is probed
+// once and not at each call, and can narrow what it accepts: AllowedLaunchers and
+// RequireConfined.
+//
 // Whatever is missing or wrong is a [*Refusal] with a stable [Code]. Nothing is
 // looked up, guessed or left out unless [Options] say so, which are the
 // operator's. The arguments of a tool come from a model and are never read.

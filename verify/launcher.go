@@ -52,13 +52,13 @@ type launcherFile struct {
 // openLauncher checks a launcher's file. Symbolic links are followed: the file
 // that execve(2) would run is the one that counts.
 func openLauncher(path string) (*launcherFile, error) {
-	if err := checkFolders(path); err != nil {
-		return nil, err
-	}
 	f := &launcherFile{path: path}
 	st, err := f.open()
 	if err != nil {
 		return nil, unreachable(path, err)
+	}
+	if err := checkFolders(path); err != nil {
+		return nil, err
 	}
 	f.identity = identityOf(st)
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {

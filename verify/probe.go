@@ -177,10 +177,22 @@ func ask(ctx context.Context, f *launcherFile, env []string) (answer probeAnswer
 	unix.Kill(cmd.Process.Pid, unix.SIGKILL) // it may have left its group
 	<-exited
 	status := cmd.Wait()
+	reapGroup(cmd.Process.Pid)
 	if err == nil {
 		err = status
 	}
 	return answer, err
+}
+
+// reapGroup waits for what was killed with a launcher that has ended before, and
+// became a child of this process because it is process 1 or a subreaper. A zombie
+// of it would be one of the program that takes this one's place.
+func reapGroup(group int) {
+	for {
+		if _, err := unix.Wait4(-group, nil, 0, nil); err != nil && err != unix.EINTR {
+			return
+		}
+	}
 }
 
 // waitUnreaped returns when a child has ended, and leaves it a zombie.

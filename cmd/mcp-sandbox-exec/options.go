@@ -32,6 +32,10 @@ type options struct {
 	all []*option // those that the command has
 }
 
+// fewestDescriptors is what the Go runtime opens for itself, and a source before
+// that, with two to spare.
+const fewestDescriptors = 5
+
 const (
 	aboutSource   = "Where the metadata comes from"
 	aboutMissing  = "When the client sent none"
@@ -150,6 +154,14 @@ type plan struct {
 // descriptors that this program was given. It must come before any descriptor
 // is marked or opened.
 func (o *options) plan() (*plan, error) {
+	if err := descriptor.Room(fewestDescriptors); err != nil {
+		return nil, &verify.Refusal{
+			Code:    verify.CodeExecFailed,
+			Message: fmt.Sprintf("cannot open %d files more: %v", fewestDescriptors, err),
+			Hint:    "raise the limit of open files (ulimit -n), or close some before",
+			Err:     err,
+		}
+	}
 	for _, opt := range o.all {
 		if err := opt.check(); err != nil {
 			return nil, err

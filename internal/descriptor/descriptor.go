@@ -67,6 +67,24 @@ func Inherited(fd int) bool {
 	return err == nil && flags&unix.FD_CLOEXEC == 0
 }
 
+// Room reports whether n more descriptors can be opened. Where there is none for
+// those of its own, the Go runtime ends the program with a trace of its stack.
+func Room(n int) error {
+	var opened []int
+	var err error
+	for range n {
+		var fd int
+		if fd, err = unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			break
+		}
+		opened = append(opened, fd)
+	}
+	for _, fd := range opened {
+		unix.Close(fd)
+	}
+	return err
+}
+
 // Keep takes the mark off again for one descriptor.
 func Keep(fd int) error {
 	_, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0)

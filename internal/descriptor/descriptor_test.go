@@ -61,3 +61,29 @@ func TestClosedDescriptor(t *testing.T) {
 		t.Error("a closed descriptor is kept")
 	}
 }
+
+func TestRoom(t *testing.T) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	const lowered = 300
+	free := 0
+	for fd := range lowered {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
+			free++
+		}
+	}
+	lower := limit
+	lower.Cur = lowered
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &lower); err != nil {
+		t.Fatal(err)
+	}
+	enough, again, tooMany := Room(free), Room(free), Room(free+1)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if enough != nil || again != nil || tooMany != unix.EMFILE {
+		t.Errorf("as many as are free: %v, and again: %v; one more: %v", enough, again, tooMany)
+	}
+}
