@@ -74,8 +74,8 @@ func answerLate() {
 }
 
 // withTmpfs KIND FOLDER FILE PROGRAM [ARG...] becomes a program for which FOLDER
-// is a file system of its own that has a copy of FILE, and that is noexec, full
-// or read-only. It is the working folder then.
+// is a file system of its own that has a copy of FILE, and that is noexec, full,
+// full but for a cache that has no entry yet, or read-only. It is the working folder then.
 //
 // It needs a mount namespace of its own. Nobody can have the copy open, as this
 // process starts no other one.
@@ -103,6 +103,21 @@ func withTmpfs() {
 				break // there is no space, and no room for an empty file
 			}
 		}
+	case "full-beside-a-cache":
+		check(os.MkdirAll(".cache/mcp-sandbox-exec", 0o700))
+		for size := 1 << 20; size > 0; size /= 2 {
+			// To the last byte, but not to the last file.
+			f, err := os.OpenFile("fill", os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+			check(err)
+			for err == nil {
+				_, err = f.Write(make([]byte, size))
+			}
+			check(f.Close())
+		}
+		if os.WriteFile(".cache/mcp-sandbox-exec/new", []byte("x"), 0o600) == nil {
+			fail(99, "with-tmpfs: there is space")
+		}
+		check(os.Remove(".cache/mcp-sandbox-exec/new"))
 	case "read-only":
 		check(unix.Mount("none", folder, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	}

@@ -186,6 +186,10 @@ var surroundings = []fault{
 func TestFaults(t *testing.T) {
 	var met atomic.Int64
 	t.Cleanup(func() { t.Logf("%d faults", met.Load()) })
+	cacheFaults := caches
+	if os.Geteuid() == 0 {
+		cacheFaults = slices.Concat(caches, cachesOfOthers)
+	}
 	var slow []*scene
 	for _, f := range slowLaunchers {
 		slow = append(slow, f.begin(t))
@@ -197,6 +201,7 @@ func TestFaults(t *testing.T) {
 		{"the launcher", launchers},
 		{"the source", sources},
 		{"the surroundings", surroundings},
+		{"the cache", cacheFaults},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, f := range group.faults {

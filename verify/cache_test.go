@@ -144,11 +144,12 @@ func TestCacheThatIsNotTrusted(t *testing.T) {
 		}
 	}
 	folder, entry, f := "", "", (*launcherFile)(nil)
-	for _, test := range []struct {
+	type trust struct {
 		name     string
 		spoil    func(t *testing.T)
 		replaced bool // an entry may be replaced, what it was is not used
-	}{
+	}
+	tests := []trust{
 		{"the folder is a link", func(t *testing.T) { elsewhere(t, folder) }, false},
 		{"the folder is a file", func(t *testing.T) {
 			if err := errors.Join(os.RemoveAll(folder), os.WriteFile(folder, nil, 0o600)); err != nil {
@@ -158,18 +159,19 @@ func TestCacheThatIsNotTrusted(t *testing.T) {
 		{"a group can write the folder", func(t *testing.T) { chmod(folder, 0o770)(t) }, false},
 		{"everybody can write the folder", func(t *testing.T) { chmod(folder, 0o707)(t) }, false},
 		{"everybody can write the folder above", func(t *testing.T) { chmod(filepath.Dir(folder), 0o757)(t) }, false},
-		{"the folder is another user's", func(t *testing.T) { chown(folder)(t) }, false},
-		{"the folder above is another user's", func(t *testing.T) { chown(filepath.Dir(folder))(t) }, false},
 		{"an entry is a link", func(t *testing.T) { elsewhere(t, entry) }, true},
 		{"a group can write an entry", func(t *testing.T) { chmod(entry, 0o620)(t) }, true},
 		{"everybody can write an entry", func(t *testing.T) { chmod(entry, 0o602)(t) }, true},
-		{"an entry is another user's", func(t *testing.T) { chown(entry)(t) }, true},
-	} {
+	}
+	if os.Geteuid() == 0 { // who alone can give files away
+		tests = append(tests, []trust{
+			{"the folder is another user's", func(t *testing.T) { chown(folder)(t) }, false},
+			{"the folder above is another user's", func(t *testing.T) { chown(filepath.Dir(folder))(t) }, false},
+			{"an entry is another user's", func(t *testing.T) { chown(entry)(t) }, true},
+		}...)
+	}
+	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if os.Geteuid() != 0 && strings.Contains(test.name, "another user's") {
-				t.Log("only root can give a file away")
-				return
-			}
 			folder, entry, f = newCache(t)
 			test.spoil(t)
 			if options, err := cachedProbe(folder, f); options != nil || err == nil {
@@ -182,6 +184,22 @@ func TestCacheThatIsNotTrusted(t *testing.T) {
 				t.Errorf("after it was written: %q, %v", options, err)
 			}
 		})
+	}
+}
+
+// Nothing is made in a folder that another user can write, as it may be his.
+func TestCacheIsNotMadeElsewhere(t *testing.T) {
+	home := t.TempDir()
+	if err := os.Chmod(home, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{"mcp-sandbox-exec", ".cache/mcp-sandbox-exec", "a/b/mcp-sandbox-exec"} {
+		if err := cacheProbe(filepath.Join(home, folder), cachedLauncher("/codex"), cachedOptions); err == nil {
+			t.Errorf("%s is made", folder)
+		}
+	}
+	if made := files(t, home); len(made) > 0 {
+		t.Errorf("there is %q", made)
 	}
 }
 
@@ -220,6 +238,17 @@ func TestDamagedCacheEntry(t *testing.T) {
 		"without any option":  encodeCacheEntry(cacheKey(f), nil),
 		"not an option":       encodeCacheEntry(cacheKey(f), launcherOptions{StateOption, "help"}),
 		"of another format":   []byte(strings.Replace(string(whole), "probe 1", "probe 2", 1)),
+	}
+	if err := os.WriteFile(entry, damaged["huge"], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := openCache(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(dir)
+	if text, err := readCacheEntry(dir, filepath.Base(entry)); err != nil || len(text) != cacheEntryLimit+1 {
+		t.Errorf("%d bytes are read of a huge one, %v", len(text), err)
 	}
 	for i := range whole {
 		damaged[fmt.Sprintf("cut at %d", i)] = whole[:i]
