@@ -76,6 +76,7 @@ func TestLauncherIsSwapped(t *testing.T) {
 	// a pause.
 	burst := map[string]int{"link": 2000, "rename": 5, "rewrite": 1}
 	pause := map[string]time.Duration{"link": 6, "rename": 6, "rewrite": 20} // at most, in runs
+	changed := int64(0)
 	for how, swap := range map[string]func(t *testing.T, folder, path, name string){
 		// The path is a symbolic link that is turned to another file.
 		"link": func(t *testing.T, folder, path, name string) {
@@ -166,11 +167,15 @@ func TestLauncherIsSwapped(t *testing.T) {
 				summary := map[string]int64{}
 				ended.Range(func(what, n any) bool { summary[what.(string)] = n.(*atomic.Int64).Load(); return true })
 				t.Logf("%d swaps, %d runs: %v", swaps.Load(), runs, summary)
-				if summary["ran"] == 0 || summary["launcher-changed"] == 0 {
-					t.Error("nothing was seen to be run, or nothing to be refused")
+				if summary["ran"] == 0 {
+					t.Error("nothing ran")
 				}
+				changed += summary["launcher-changed"]
 			})
 		}
+	}
+	if changed == 0 {
+		t.Error("no swap was seen")
 	}
 }
 

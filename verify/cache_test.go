@@ -94,12 +94,10 @@ func TestCacheKey(t *testing.T) {
 // Folder and entries are for this user alone, whatever the umask is.
 func TestCacheModes(t *testing.T) {
 	for _, umask := range []int{0, 0o022, 0o777} {
-		old := syscall.Umask(umask)
-		home := filepath.Join(t.TempDir(), "home")
-		err := errors.Join(os.Mkdir(home, 0o700), os.Chmod(home, 0o700))
-		folder := filepath.Join(home, ".cache", "mcp-sandbox-exec")
+		folder := filepath.Join(t.TempDir(), ".cache", "mcp-sandbox-exec")
 		f := cachedLauncher("/codex")
-		err = errors.Join(err, cacheProbe(folder, f, cachedOptions))
+		old := syscall.Umask(umask)
+		err := cacheProbe(folder, f, cachedOptions)
 		syscall.Umask(old)
 		if err != nil {
 			t.Errorf("umask %04o: %v", umask, err)
@@ -109,7 +107,7 @@ func TestCacheModes(t *testing.T) {
 			filepath.Join(folder, cacheName(cacheKey(f))): 0o600,
 		} {
 			if info, err := os.Lstat(path); err != nil || info.Mode() != want {
-				t.Errorf("umask %04o: %s: %v, %v", umask, path, info.Mode(), err)
+				t.Errorf("umask %04o: %s: %v, %v", umask, path, info, err)
 			}
 		}
 		if options, err := cachedProbe(folder, f); options == nil {

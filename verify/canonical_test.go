@@ -70,7 +70,7 @@ func TestSameValueOfDeepObjects(t *testing.T) {
 		}
 		runtime.ReadMemStats(&after)
 		allocated := after.TotalAlloc - before.TotalAlloc
-		if most := uint64(40 * len(a)); allocated > most {
+		if most := uint64(200 * len(a)); allocated > most {
 			t.Errorf("%s: %d bytes are allocated for %d", level, allocated, len(a))
 		}
 	}
