@@ -116,11 +116,16 @@ func (m *Metadata) Authority(ctx context.Context, o Options) (*Authority, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkAllowed(launcher, o.AllowedLaunchers); err != nil {
+	a := &Authority{metadata: m, choice: choice, launcher: launcher}
+	err = checkAllowed(launcher, o.AllowedLaunchers)
+	if err == nil {
+		err = a.probeOnce(ctx, o)
+	}
+	if err != nil {
+		launcher.close()
 		return nil, err
 	}
-	a := &Authority{metadata: m, choice: choice, launcher: launcher}
-	return a, a.probeOnce(ctx, o)
+	return a, nil
 }
 
 // probeOnce probes the launcher, unless it has passed before.

@@ -49,51 +49,66 @@ type launcherFile struct {
 	byName bool
 }
 
-// openLauncher checks a launcher's file. Symbolic links are followed: the file
-// that execve(2) would run is the one that counts.
+// openLauncher opens and checks a launcher's file. Symbolic links are followed:
+// the file that execve(2) would run is the one that counts.
 func openLauncher(path string) (*launcherFile, error) {
 	f := &launcherFile{path: path}
-	st, err := f.open()
+	err := f.openAndCheck()
 	if err != nil {
-		return nil, unreachable(path, err)
-	}
-	if err := checkFolders(path); err != nil {
+		f.close()
 		return nil, err
 	}
+	return f, nil
+}
+
+func (f *launcherFile) openAndCheck() error {
+	st, err := f.open()
+	if err != nil {
+		return unreachable(f.path, err)
+	}
 	f.identity = identityOf(st)
+	if err := checkFolders(f.path); err != nil {
+		return err
+	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, &Refusal{
+		return &Refusal{
 			Code:    CodeLauncherNotExecutable,
-			Message: fmt.Sprintf("%s is not a regular file", printable.Line(path)),
+			Message: fmt.Sprintf("%s is not a regular file", printable.Line(f.path)),
 		}
 	}
 	// With the effective ids, as execve(2) decides it. Root may run a file that
 	// has any execute bit; a mount with noexec counts too.
-	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS); err != nil {
-		return nil, &Refusal{
+	if err := unix.Faccessat(unix.AT_FDCWD, f.path, unix.X_OK, unix.AT_EACCESS); err != nil {
+		return &Refusal{
 			Code:    CodeLauncherNotExecutable,
-			Message: fmt.Sprintf("this user may not execute %s: %v", printable.Line(path), err),
+			Message: fmt.Sprintf("this user may not execute %s: %v", printable.Line(f.path), err),
 			Err:     err,
 		}
 	}
 	if st.Mode&0o002 != 0 {
-		return nil, &Refusal{
+		return &Refusal{
 			Code:    CodeLauncherUntrusted,
-			Message: fmt.Sprintf("everybody may write %s (mode %04o)", printable.Line(path), st.Mode&0o7777),
+			Message: fmt.Sprintf("everybody may write %s (mode %04o)", printable.Line(f.path), st.Mode&0o7777),
 			Hint:    "whoever can write it decides what runs outside the sandbox; chmod o-w it after checking what it is",
 		}
 	}
 	if isThisProgram(st) {
-		return nil, &Refusal{
+		return &Refusal{
 			Code:    CodeLauncherUntrusted,
-			Message: fmt.Sprintf("%s is this program itself", printable.Line(path)),
+			Message: fmt.Sprintf("%s is this program itself", printable.Line(f.path)),
 			Hint:    "the launcher is the Codex CLI that the metadata names, not what calls it",
 		}
 	}
 	if err := f.chooseHow(); err != nil {
-		return nil, unreachable(path, err)
+		return unreachable(f.path, err)
 	}
-	return f, nil
+	return nil
+}
+
+func (f *launcherFile) close() {
+	if f.file != nil {
+		f.file.Close()
+	}
 }
 
 // mostUnsettled is longer than the two seconds in which some file systems count.
