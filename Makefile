@@ -62,7 +62,7 @@ vulncheck: ## look for known vulnerabilities (needs the vulnerability database)
 
 install: build ## install the program and its manual below $(DESTDIR)$(PREFIX)
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/share/man/man1"
-	install -m 755 mcp-sandbox-exec "$(DESTDIR)$(PREFIX)/bin/"
+	install -m 755 "$(PROGRAM)" "$(DESTDIR)$(PREFIX)/bin/mcp-sandbox-exec"
 	install -m 644 man/mcp-sandbox-exec.1 "$(DESTDIR)$(PREFIX)/share/man/man1/"
 
 clean: ## remove what was built, fetched and tried out

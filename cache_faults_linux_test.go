@@ -18,6 +18,10 @@ var caches = []fault{
 	{"is as it should be", primed(asItIs), works, ""},
 	{"is of the future", primed(ofTheFuture), works, ""},
 
+	{"knows a launcher that is open for writing", writtenLater(0), "launcher-changed", "text file busy"},
+	{"knows a launcher that is open for writing, for a check", all(writtenLater(1), check), "launcher-changed", "text file busy"},
+	{"knows a launcher that is open for writing, for a dry run", all(writtenLater(2), options("--dry-run")), "launcher-changed", "text file busy"},
+
 	{"is garbage", primed(entryHolds("\xff\x00")), works, ""},
 	{"is empty", primed(entryHolds("")), works, ""},
 	{"is cut", primed(cutEntry), works, ""},
@@ -86,6 +90,14 @@ func primed(spoil func(*cacheFiles)) setup {
 }
 
 func asItIs(c *cacheFiles) { c.used = true }
+
+// writtenLater has a launcher that is opened for writing when it is in the cache.
+func writtenLater(number int) setup {
+	return all(executableFile(writtenLaunchers[number]), primed(func(c *cacheFiles) {
+		c.used = true
+		c.s.open(c.s.launcher, unix.O_WRONLY)
+	}))
+}
 
 // ofTheFuture has files that are from after the clock went back.
 func ofTheFuture(c *cacheFiles) {

@@ -40,9 +40,15 @@ func init() {
 	executables["not-executable"] = executable{text: "#!/bin/sh\n", mode: 0o644}
 	executables["elf-header"] = executable{copy: true, size: 64, mode: 0o755}
 	executables["half-elf"] = executable{copy: true, size: 4096, mode: 0o755}
+	for _, name := range writtenLaunchers {
+		executables[name] = executable{copy: true, mode: 0o755}
+	}
 	executables["execute-only/codex"] = executable{copy: true, mode: 0o111}
 	executables["execute-only-for-others/codex"] = executable{copy: true, mode: 0o711}
 }
+
+// writtenLaunchers are one for each test that opens it for writing.
+var writtenLaunchers = []string{"written-0/codex", "written-1/codex", "written-2/codex"}
 
 // busyLauncher waits in its probe until the test has opened it for writing.
 const busyLauncher = `#!/bin/sh

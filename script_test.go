@@ -178,7 +178,7 @@ func setupScript(env *testscript.Env) error {
 			return err
 		}
 	}
-	return os.MkdirAll(work+"/home", 0o777)
+	return os.MkdirAll(work+"/home", 0o700) // whatever the umask is, nobody else may write it
 }
 
 // findPrograms returns the folder of the fakes and the path of the program.

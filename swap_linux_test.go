@@ -2,8 +2,10 @@ package mcpsandboxexec_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -65,18 +67,12 @@ func TestLauncherIsSwapped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := slices.Sorted(func(yield func(string) bool) {
-		for name := range tokens {
-			if !yield(name) {
-				return
-			}
-		}
-	})
+	names := slices.Sorted(maps.Keys(tokens))
 	// A file that is renamed or written has new times, and comes to rest only in
 	// a pause.
 	burst := map[string]int{"link": 2000, "rename": 5, "rewrite": 1}
 	pause := map[string]time.Duration{"link": 6, "rename": 6, "rewrite": 20} // at most, in runs
-	changed := int64(0)
+	ran, changed := int64(0), int64(0)
 	for how, swap := range map[string]func(t *testing.T, folder, path, name string){
 		// The path is a symbolic link that is turned to another file.
 		"link": func(t *testing.T, folder, path, name string) {
@@ -111,9 +107,14 @@ func TestLauncherIsSwapped(t *testing.T) {
 			}
 		},
 	} {
-		for _, cached := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, cached: %v", how, cached), func(t *testing.T) {
-				folder := filepath.Join(filepath.Dir(program), how)
+		folder := filepath.Join(filepath.Dir(program), how)
+		pin := folder + "=sha256:" + fileSum(t, filepath.Join(folder, names[0]))
+		for check, options := range map[string][]string{
+			"probed": {"--no-cache"},
+			"cached": nil,
+			"pinned": {"--allow-launcher", pin},
+		} {
+			t.Run(how+", "+check, func(t *testing.T) {
 				path := filepath.Join(folder, names[0])
 				if how == "link" {
 					path = filepath.Join(t.TempDir(), "launcher")
@@ -121,11 +122,8 @@ func TestLauncherIsSwapped(t *testing.T) {
 				}
 				cache, records := t.TempDir(), t.TempDir()
 				run := func(record string) string {
-					args := []string{"--state", "env:STATE", "--default-launcher", path, "--", "command"}
-					if !cached {
-						args = slices.Insert(args, 0, "--no-cache")
-					}
-					return runWhileSwapped(t, exec.Command(program, args...), cache, filepath.Join(records, record), cached)
+					args := slices.Concat(options, []string{"--state", "env:STATE", "--default-launcher", path, "--", "command"})
+					return runWhileSwapped(t, exec.Command(program, args...), cache, filepath.Join(records, record), check)
 				}
 				start := time.Now()
 				run("alone")
@@ -167,21 +165,28 @@ func TestLauncherIsSwapped(t *testing.T) {
 				summary := map[string]int64{}
 				ended.Range(func(what, n any) bool { summary[what.(string)] = n.(*atomic.Int64).Load(); return true })
 				t.Logf("%d swaps, %d runs: %v", swaps.Load(), runs, summary)
-				if summary["ran"] == 0 {
-					t.Error("nothing ran")
-				}
+				ran += summary["ran"]
 				changed += summary["launcher-changed"]
 			})
 		}
 	}
-	if changed == 0 {
-		t.Error("no swap was seen")
+	if ran == 0 || changed == 0 {
+		t.Errorf("%d ran, and %d changed", ran, changed)
 	}
+}
+
+func fileSum(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
 // runWhileSwapped runs the program once, checks what it has run, and returns "ran"
 // or the code of the refusal.
-func runWhileSwapped(t *testing.T, cmd *exec.Cmd, cache, record string, cached bool) string {
+func runWhileSwapped(t *testing.T, cmd *exec.Cmd, cache, record, check string) string {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache, "RECORD="+record, "STATE={}")
@@ -196,8 +201,9 @@ func runWhileSwapped(t *testing.T, cmd *exec.Cmd, cache, record string, cached b
 	switch {
 	case err == nil:
 		ran, state, _ := strings.Cut(stdout.String(), " ")
-		wasProbed := string(probed) == ran+"\n" || cached && len(probed) == 0
-		if !wasProbed || ran[0] != 'G' || ran == untrustedToken || state != "{}\n" {
+		wasProbed := string(probed) == ran+"\n" || check != "probed" && len(probed) == 0
+		isPinned := ran == "G-first-" || check != "pinned"
+		if !wasProbed || !isPinned || ran[0] != 'G' || ran == untrustedToken || state != "{}\n" {
 			t.Errorf("it ran %q, and had probed %q", stdout.String(), probed)
 		}
 		return "ran"
@@ -205,7 +211,11 @@ func runWhileSwapped(t *testing.T, cmd *exec.Cmd, cache, record string, cached b
 		for line := range strings.Lines(stderr.String()) {
 			rest := strings.TrimPrefix(line, "mcp-sandbox-exec: ")
 			if code, _, _ := strings.Cut(rest, ":"); code != "note" {
-				if !slices.Contains([]string{"launcher-changed", "launcher-incapable", "launcher-untrusted"}, code) {
+				expected := []string{"launcher-changed", "launcher-incapable", "launcher-untrusted"}
+				if check == "pinned" {
+					expected = append(expected, "launcher-not-allowed")
+				}
+				if !slices.Contains(expected, code) {
 					t.Errorf("the refusal is %s", &stderr)
 				}
 				return code

@@ -102,14 +102,19 @@ func TestRequireConfined(t *testing.T) {
 		s.expectWritten(t, c.inside, false)
 	}
 
-	s := newScratch(t)
-	state := `{"permissionProfile":{"type":"managed","file_system":{"type":"unrestricted"},"network":"enabled"},"codexLinuxSandboxExe":null,"sandboxCwd":` +
-		encode("file://"+s.root) + `}`
-	request := newRequest([]byte(state), codex(t, current))
-	run(t, s.shim(t, request, "--require-confined", "--", "true")).expectRefusal(t, "state-unconfined")
-	// The reason: the launcher does not confine it.
-	run(t, s.shim(t, request, "--", "sh", "-c", "echo outside >outside/written")).expectStatus(t, 0)
-	s.expectWritten(t, false, true)
+	for _, fileSystem := range []string{
+		`{"type":"unrestricted"}`,
+		`{"type":"restricted","entries":[{"path":{"type":"special","value":{"kind":"root"}},"access":"write"}]}`,
+	} {
+		s := newScratch(t)
+		state := `{"permissionProfile":{"type":"managed","file_system":` + fileSystem + `,"network":"enabled"},"codexLinuxSandboxExe":null,"sandboxCwd":` +
+			encode("file://"+s.root) + `}`
+		request := newRequest([]byte(state), codex(t, current))
+		run(t, s.shim(t, request, "--require-confined", "--", "true")).expectRefusal(t, "state-unconfined")
+		// The reason: the launcher does not confine it.
+		run(t, s.shim(t, request, "--", "sh", "-c", "echo outside >outside/written")).expectStatus(t, 0)
+		s.expectWritten(t, false, true)
+	}
 }
 
 // While the installed Codex changes all the time, a command runs in the sandbox

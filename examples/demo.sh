@@ -13,11 +13,12 @@ demo=$top/.demo
 project=$demo/project
 
 rm -rf "$demo"
-mkdir -p "$project" "$demo/codex-home"
+mkdir -p "$project" "$demo/codex-home" "$demo/cache"
 cd "$demo"
 PATH=$top:$PATH
 CODEX_HOME=$demo/codex-home
-export PATH CODEX_HOME
+XDG_CACHE_HOME=$demo/cache
+export PATH CODEX_HOME XDG_CACHE_HOME
 
 # set_path RECORDED NEW: a sed command that replaces a path in the request.
 set_path() {

@@ -17,10 +17,15 @@ const outputGrace = 5 * time.Second
 
 // Command returns a command that runs in the sandbox of an authority, ready for
 // its Stdin, Stdout, Stderr and Env to be set. The launcher's file is compared
-// a last time here, so start it at once, and only once.
+// a last time here, so start it at once, only once, and do not copy it.
 //
-// On Linux its Path is that of the open descriptor of the file that was checked
-// and probed, and its Args[0] the launcher's path.
+// Its Args[0] is the launcher's path. On Linux its Path is that of the open
+// descriptor of the file that was checked and probed, so that no other one is
+// executed; that it is not written in place after this is seen to only with
+// [verify.AllowedLauncher.SHA256]. The child must be able to open it: where it
+// gets other credentials, another root or namespaces by SysProcAttr, set Path to
+// the launcher's path. The path is also what is executed where a child cannot look
+// at this process, which Linux forbids from when a child got other credentials.
 //
 // The launcher gets a process group of its own, and cancelling ctx kills all of
 // the group: the launcher alone would leave its helper and the command running.
@@ -44,7 +49,7 @@ func Command(ctx context.Context, a *verify.Authority, o Options, command ...str
 	}
 	path := argv[0]
 	if fd := a.Descriptor(); fd >= 0 {
-		if open := childPath(fd); open != "" {
+		if open := descriptor.ChildPath(fd); open != "" {
 			path = open
 		}
 	}

@@ -36,16 +36,17 @@ func Replace(a *verify.Authority, o Options, keep []int, env []string, command .
 	if err := passOnly(keep); err != nil {
 		return err
 	}
-	path := argv[0]
-	if fd := a.Descriptor(); fd >= 0 {
-		path = ownPath(fd)
-		if err := keepUnwritten(fd); err != nil {
-			return refuseLauncher(argv, env, err)
-		}
-		defer letWrite(fd)
+	release, err := a.Hold()
+	if err != nil {
+		return err
 	}
+	defer release()
 	if err := a.Recheck(); err != nil {
 		return err
+	}
+	path := argv[0]
+	if fd := a.Descriptor(); fd >= 0 {
+		path = descriptor.OwnPath(fd)
 	}
 	err = execve(path, argv, env)
 	runtime.KeepAlive(a) // for its descriptor

@@ -1,8 +1,10 @@
 package verify
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -21,9 +23,15 @@ type AllowedLauncher struct {
 	Path string
 
 	// SHA256 is the hash that the file must have, as 64 hexadecimal digits in
-	// lower case, or empty for any. It is for native programs: the descriptor
-	// that was hashed is the one that is executed, which cannot be done for a
-	// script, nor on macOS.
+	// lower case, or empty for any. The whole file is read for it each time: 0.6 s
+	// for the 315 MB of Codex 0.171.
+	//
+	// On Linux the descriptor that was hashed is the one that is executed, and the
+	// file cannot be written from before it is read until then, which needs that it
+	// belongs to this user, or this user is root. Another user's file is refused,
+	// except root's, and so is a script. The writers wait as long as the
+	// [Authority] is reachable, 45 s at most by default. File systems without
+	// leases (NFS, for example) and macOS cannot keep a file from being written.
 	SHA256 string
 }
 
@@ -46,7 +54,7 @@ func ParseAllowedLauncher(spelled string) (AllowedLauncher, error) {
 
 // checkAllowed refuses a launcher that none of the entries allows. Without any
 // entry all are allowed.
-func checkAllowed(f *launcherFile, allowed []AllowedLauncher) error {
+func checkAllowed(ctx context.Context, f *launcherFile, allowed []AllowedLauncher) error {
 	if len(allowed) == 0 {
 		return nil
 	}
@@ -70,8 +78,13 @@ func checkAllowed(f *launcherFile, allowed []AllowedLauncher) error {
 	if pinned == nil {
 		return refuse("name it with --allow-launcher if it is one that you trust", "is not one of the allowed launchers")
 	}
-	sum, err := f.sum()
-	if err != nil {
+	sum, err := f.sum(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, unix.ETXTBSY):
+		return f.busy()
+	case err != nil:
 		return refuse("", "cannot be compared with the SHA-256 that is allowed: %v", err)
 	}
 	for _, want := range pinned {
@@ -83,7 +96,7 @@ func checkAllowed(f *launcherFile, allowed []AllowedLauncher) error {
 }
 
 // covers reports whether a names the file or a folder above it. A hard link is
-// another file: what a program does may depend on its name.
+// another file.
 func (a AllowedLauncher) covers(f *launcherFile) bool {
 	named, err := filepath.EvalSymlinks(a.Path)
 	if err != nil {
@@ -103,13 +116,17 @@ func (a AllowedLauncher) covers(f *launcherFile) bool {
 
 // sum returns the SHA-256 of the file's content, in hexadecimal digits. What
 // changes in it afterwards shows in the identity.
-func (f *launcherFile) sum() (string, error) {
+func (f *launcherFile) sum(ctx context.Context) (string, error) {
 	content, err := f.content()
 	if err != nil {
 		return "", err
 	}
+	defer content.Close()
 	hash := sha256.New()
-	if _, err := io.Copy(hash, content); err != nil {
+	for err == nil && ctx.Err() == nil {
+		_, err = io.CopyN(hash, content, 1<<20)
+	}
+	if err != io.EOF {
 		return "", err
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil

@@ -64,8 +64,8 @@ const (
 // probed: the right to run commands under that state, and nothing else. It
 // belongs to the call that carried it and must not be used for another one.
 //
-// On Linux it holds an open descriptor of the launcher's file, which is closed
-// when it is no longer reachable.
+// On Linux it holds an open descriptor of the launcher's file, which authorities
+// with the same file share, and which is closed when none of them is reachable.
 type Authority struct {
 	metadata *Metadata
 	choice   Choice
@@ -117,7 +117,7 @@ func (m *Metadata) Authority(ctx context.Context, o Options) (*Authority, error)
 		return nil, err
 	}
 	a := &Authority{metadata: m, choice: choice, launcher: launcher}
-	err = checkAllowed(launcher, o.AllowedLaunchers)
+	err = checkAllowed(ctx, launcher, o.AllowedLaunchers)
 	if err == nil {
 		err = a.probeOnce(ctx, o)
 	}
@@ -125,11 +125,15 @@ func (m *Metadata) Authority(ctx context.Context, o Options) (*Authority, error)
 		launcher.close()
 		return nil, err
 	}
+	launcher.share()
 	return a, nil
 }
 
 // probeOnce probes the launcher, unless it has passed before.
 func (a *Authority) probeOnce(ctx context.Context, o Options) (err error) {
+	if !a.launcher.isCacheable() {
+		o.CacheDir = ""
+	}
 	if o.CacheDir != "" {
 		if a.options, a.cacheErr = cachedProbe(o.CacheDir, a.launcher); a.options != nil {
 			a.cached = true
@@ -206,6 +210,20 @@ func (a *Authority) Descriptor() int {
 		return -1
 	}
 	return int(a.launcher.file.Fd())
+}
+
+// Hold keeps the launcher's file from being written until release is called or
+// this process has become another program: on Linux, if this user owns it or is
+// root, and on file systems that know leases. Elsewhere it does nothing. The error
+// is a [*Refusal] with [CodeLauncherChanged]: the file is open for writing.
+func (a *Authority) Hold() (release func(), err error) {
+	if a.launcher.held { // until nobody has the authority any more
+		return func() {}, nil
+	}
+	if err := a.launcher.hold(); err != nil {
+		return nil, a.launcher.busy()
+	}
+	return a.launcher.release, nil
 }
 
 const hintChanged = "run the command again; if Codex was being updated, that is all"

@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
+	"weak"
 
 	"golang.org/x/sys/unix"
 
@@ -47,6 +49,9 @@ type launcherFile struct {
 	// scripts, which their interpreter opens, and where it cannot execute a
 	// descriptor. Otherwise what is put at the path afterwards is never run.
 	byName bool
+
+	owner uint32
+	held  bool // nobody can write it
 }
 
 // openLauncher opens and checks a launcher's file. Symbolic links are followed:
@@ -66,7 +71,7 @@ func (f *launcherFile) openAndCheck() error {
 	if err != nil {
 		return unreachable(f.path, err)
 	}
-	f.identity = identityOf(st)
+	f.identity, f.owner = identityOf(st), st.Uid
 	if err := checkFolders(f.path); err != nil {
 		return err
 	}
@@ -157,7 +162,9 @@ func untilSettled(now, changed time.Time) time.Duration {
 // the system gives to an interpreter by their name, are not.
 func isProgram(file io.ReaderAt) bool {
 	machines := map[string]elf.Machine{
-		"386": elf.EM_386, "amd64": elf.EM_X86_64, "arm": elf.EM_ARM, "arm64": elf.EM_AARCH64, "riscv64": elf.EM_RISCV,
+		"386": elf.EM_386, "amd64": elf.EM_X86_64, "arm": elf.EM_ARM, "arm64": elf.EM_AARCH64, "loong64": elf.EM_LOONGARCH,
+		"mips": elf.EM_MIPS, "mipsle": elf.EM_MIPS, "mips64": elf.EM_MIPS, "mips64le": elf.EM_MIPS, "ppc64": elf.EM_PPC64,
+		"ppc64le": elf.EM_PPC64, "riscv64": elf.EM_RISCV, "s390x": elf.EM_S390,
 	}
 	header := make([]byte, 20)
 	_, err := file.ReadAt(header, 0)
@@ -175,7 +182,41 @@ func (f *launcherFile) check() error {
 	if identityOf(&st) != f.identity {
 		return errors.New("its device, inode, size or times are others")
 	}
+	if f.held && !f.stillHeld() {
+		return errors.New("somebody is about to write it")
+	}
 	return nil
+}
+
+// busy is the refusal of a file that is open for writing.
+func (f *launcherFile) busy() *Refusal {
+	return &Refusal{
+		Code:    CodeLauncherChanged,
+		Message: fmt.Sprintf("%s: %v", printable.Line(f.path), unix.ETXTBSY),
+		Hint:    execerr.Hint(unix.ETXTBSY),
+		Err:     unix.ETXTBSY,
+	}
+}
+
+// sharedFiles has the open file of each launcher that somebody has an authority
+// of, so that a server that is called often does not hold one for each call.
+var sharedFiles sync.Map // of identity to weak.Pointer[os.File]
+
+// share puts the file that others have open into the place of its own. One that
+// is held is not shared, as it is held by its own descriptor.
+func (f *launcherFile) share() {
+	for f.file != nil && !f.held {
+		other, found := sharedFiles.LoadOrStore(f.identity, weak.Make(f.file))
+		if !found {
+			return
+		}
+		if file := other.(weak.Pointer[os.File]).Value(); file != nil {
+			f.file.Close()
+			f.file = file
+			return
+		}
+		sharedFiles.CompareAndDelete(f.identity, other)
+	}
 }
 
 // isThisProgram guards against a program that starts itself without end. Where

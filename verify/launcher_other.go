@@ -3,7 +3,6 @@
 package verify
 
 import (
-	"bytes"
 	"io"
 	"os"
 	"time"
@@ -28,11 +27,28 @@ func (f *launcherFile) chooseHow() error {
 	return nil
 }
 
-func (f *launcherFile) toExecute() string { return f.path }
-
-// content reads the file that stands at the path now. That it is the one that
-// is executed, the identity has to say.
-func (f *launcherFile) content() (io.Reader, error) {
-	text, err := os.ReadFile(f.path)
-	return bytes.NewReader(text), err
+func (f *launcherFile) forProbe(...*os.File) (path string, release func(), err error) {
+	return f.path, func() {}, nil
 }
+
+// There are no leases.
+
+func (f *launcherFile) hold() error     { return nil }
+func (f *launcherFile) stillHeld() bool { return true }
+func (f *launcherFile) release()        {}
+
+// isCacheable: what a script runs can change while the script stays the same.
+func (f *launcherFile) isCacheable() bool {
+	text, err := f.content()
+	if err != nil {
+		return false
+	}
+	defer text.Close()
+	start := make([]byte, 2)
+	_, err = io.ReadFull(text, start)
+	return err == nil && string(start) != "#!"
+}
+
+// content opens the file that stands at the path now. That it is the one that is
+// executed, the identity has to say.
+func (f *launcherFile) content() (io.ReadCloser, error) { return os.Open(f.path) }

@@ -54,13 +54,15 @@ func (a *Authority) Notes() []string {
 // absent or of another type.
 type stateView struct {
 	profileType, fileSystem, network string
+	writesRoot                       bool // an entry lets the whole file system be written
 	helper, cwd                      string
 }
 
 // unrestricted reports whether a managed profile manages nothing. Measured with
-// Codex 0.171, such a command runs unconfined.
+// Codex 0.155 and 0.171, such a command runs unconfined, also where the files are
+// said to be restricted and the special path "root" may be written.
 func (v stateView) unrestricted() bool {
-	return v.profileType == "managed" && v.fileSystem == "unrestricted" && v.network == "enabled"
+	return v.profileType == "managed" && (v.fileSystem == "unrestricted" || v.writesRoot) && v.network == "enabled"
 }
 
 // viewState reads what it can: a state of another shape gives an empty view. The
@@ -77,7 +79,8 @@ func viewState(state []byte) (v stateView, err error) {
 				"network": func() error { return d.viewText(&v.network) },
 				"file_system": func() error {
 					return d.view(map[string]func() error{
-						"type": func() error { return d.viewText(&v.fileSystem) },
+						"type":    func() error { return d.viewText(&v.fileSystem) },
+						"entries": func() error { return d.viewEach(func() error { return d.viewEntry(&v) }) },
 					})
 				},
 			})
@@ -94,6 +97,44 @@ func (d *document) view(read map[string]func() error) error {
 		return d.dec.SkipValue()
 	}
 	return d.members("the state", slices.Collect(maps.Keys(read)), func(name string) error { return read[name]() })
+}
+
+// viewEach reads each element of the array that comes next.
+func (d *document) viewEach(read func() error) error {
+	if d.dec.PeekKind() != '[' {
+		return d.dec.SkipValue()
+	}
+	if _, err := d.dec.ReadToken(); err != nil {
+		return err
+	}
+	for d.dec.PeekKind() != ']' {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	_, err := d.dec.ReadToken()
+	return err
+}
+
+// viewEntry reads an entry of a file system's permissions.
+func (d *document) viewEntry(v *stateView) error {
+	var kind, access string
+	err := d.view(map[string]func() error{
+		"access": func() error { return d.viewText(&access) },
+		"path": func() error {
+			return d.view(map[string]func() error{
+				"value": func() error {
+					return d.view(map[string]func() error{
+						"kind": func() error { return d.viewText(&kind) },
+					})
+				},
+			})
+		},
+	})
+	if kind == "root" && access != "read" && access != "none" {
+		v.writesRoot = true
+	}
+	return err
 }
 
 // viewText reads the string that comes next. Anything else is passed by.

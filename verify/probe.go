@@ -117,15 +117,26 @@ func ask(ctx context.Context, f *launcherFile, env []string) (answer probeAnswer
 	defer stderr.Close()
 	defer stderrWriter.Close()
 
+	stdin, err := os.Open(os.DevNull)
+	if err != nil {
+		return answer, err
+	}
+	defer stdin.Close()
+	path, release, err := f.forProbe(stdin, stdoutWriter, stderrWriter)
+	if err != nil {
+		return answer, err
+	}
+	defer release()
+
 	cmd := &exec.Cmd{
-		Path: f.toExecute(),
+		Path: path,
 		Args: []string{f.path, "sandbox", StateOption, "{}", "--help"},
 		// Without it CLICOLOR_FORCE puts colours into the help, as measured
 		// with Codex 0.171, and no option starts its line.
-		Env:    append(env[:len(env):len(env)], "NO_COLOR=1"),
-		Stdout: stdoutWriter,
-		Stderr: stderrWriter,
-		// A nil Stdin is /dev/null.
+		Env:         append(env[:len(env):len(env)], "NO_COLOR=1"),
+		Stdin:       stdin,
+		Stdout:      stdoutWriter,
+		Stderr:      stderrWriter,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	// The parent-death signal is sent when the thread ends that started the
@@ -187,10 +198,15 @@ func ask(ctx context.Context, f *launcherFile, env []string) (answer probeAnswer
 // reapGroup waits for what was killed with a launcher that has ended before, and
 // became a child of this process because it is process 1 or a subreaper. A zombie
 // of it would be one of the program that takes this one's place.
+// One that cannot die, because a file system does not answer, is not waited for.
 func reapGroup(group int) {
-	for {
-		if _, err := unix.Wait4(-group, nil, 0, nil); err != nil && err != unix.EINTR {
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		switch pid, err := unix.Wait4(-group, nil, unix.WNOHANG, nil); {
+		case err == unix.EINTR, pid > 0:
+		case err != nil:
 			return
+		default:
+			time.Sleep(time.Millisecond)
 		}
 	}
 }

@@ -157,5 +157,10 @@ func (p *plan) rehearse(authority *verify.Authority, command []string) ([]string
 	if err != nil {
 		return nil, err
 	}
+	release, err := authority.Hold()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	return argv, authority.Recheck()
 }

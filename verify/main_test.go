@@ -1,0 +1,48 @@
+package verify
+
+import (
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// testLauncher is a copy of this test's own program, which is a launcher when it
+// is called as one; testScript is one that is a script.
+var testLauncher, testScript string
+
+// TestMain writes the launchers before any test starts a process, which could
+// otherwise still have the files open for writing when they are executed.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "sandbox" {
+		fmt.Println("  --sandbox-state-json")
+		return
+	}
+	folder, err := os.MkdirTemp("", "launcher")
+	if err != nil {
+		log.Fatal(err)
+	}
+	testLauncher, testScript = filepath.Join(folder, "native"), filepath.Join(folder, "script")
+	if err := writeLaunchers(); err != nil {
+		log.Fatal(err)
+	}
+	status := m.Run()
+	os.RemoveAll(folder)
+	os.Exit(status)
+}
+
+func writeLaunchers() error {
+	own, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(own)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(testLauncher, text, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(testScript, []byte("#!/bin/sh\necho '  --sandbox-state-json'\n"), 0o755)
+}
