@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/descriptor"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
@@ -92,6 +93,7 @@ func (s suite) Run() int {
 	if os.Getenv("RECORD") != "" {
 		log.Fatalf("a script started %q, which is no fake", os.Args[0])
 	}
+	unix.Umask(0o022) // what a group can write is refused here and there
 	// What the caller of the tests has left open is no part of them.
 	if err := descriptor.CloseOnExec(); err != nil {
 		log.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -19,6 +20,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("  --sandbox-state-json")
 		return
 	}
+	syscall.Umask(0o022) // what a group can write is refused here and there
 	folder, err := os.MkdirTemp("", "launcher")
 	if err != nil {
 		log.Fatal(err)
