@@ -102,9 +102,14 @@ func TestRequireConfined(t *testing.T) {
 		s.expectWritten(t, c.inside, false)
 	}
 
+	const writeRoot = `{"path":{"type":"special","value":{"kind":"root"}},"access":"write"}`
 	for _, fileSystem := range []string{
 		`{"type":"unrestricted"}`,
-		`{"type":"restricted","entries":[{"path":{"type":"special","value":{"kind":"root"}},"access":"write"}]}`,
+		`["unrestricted"]`,
+		`{"type":"restricted","entries":[` + writeRoot + `]}`,
+		`["restricted",[` + writeRoot + `]]`,
+		`{"type":"restricted","entries":[[{"type":"special","value":{"kind":"root"}},"write"]]}`,
+		`{"type":"restricted","entries":[{"path":{"type":"special","value":{"kind":0}},"access":"write"}]}`,
 	} {
 		s := newScratch(t)
 		state := `{"permissionProfile":{"type":"managed","file_system":` + fileSystem + `,"network":"enabled"},"codexLinuxSandboxExe":null,"sandboxCwd":` +

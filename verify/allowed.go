@@ -27,11 +27,11 @@ type AllowedLauncher struct {
 	// for the 315 MB of Codex 0.171.
 	//
 	// On Linux the descriptor that was hashed is the one that is executed, and the
-	// file cannot be written from before it is read until then, which needs that it
-	// belongs to this user, or this user is root. Another user's file is refused,
-	// except root's, and so is a script. The writers wait as long as the
-	// [Authority] is reachable, 45 s at most by default. File systems without
-	// leases (NFS, for example) and macOS cannot keep a file from being written.
+	// file cannot be written from before it is read until [Authority.Close], if this
+	// user owns it or is root. Who wants to write waits, 45 s at most by default.
+	// Where a file cannot be held so, it is refused if others than this user and
+	// root can write it; so is a script, always. NFS, SMB, overlayfs and FUSE
+	// cannot hold a file, nor can macOS.
 	SHA256 string
 }
 

@@ -29,9 +29,10 @@ type Options struct {
 	// allows all.
 	AllowedLaunchers []AllowedLauncher
 
-	// RequireConfined refuses a state under which the launcher would run
-	// commands unconfined: its permissionProfile must be of the type "managed",
-	// and restrict the files or the network. Nothing else looks into the state.
+	// RequireConfined refuses a state under which the launcher would let commands
+	// write everywhere, or of which that cannot be told: its permissionProfile must
+	// be of the type "managed" and restrict the files, spelled as Codex writes it.
+	// Nothing else looks into the state.
 	RequireConfined bool
 
 	// CacheDir is the folder of the probe cache, from which a launcher that has
@@ -213,17 +214,26 @@ func (a *Authority) Descriptor() int {
 }
 
 // Hold keeps the launcher's file from being written until release is called or
-// this process has become another program: on Linux, if this user owns it or is
-// root, and on file systems that know leases. Elsewhere it does nothing. The error
-// is a [*Refusal] with [CodeLauncherChanged]: the file is open for writing.
+// this process has become another program: on Linux, if this user can read it, and
+// owns it or is root, and on file systems that know leases. Elsewhere it does
+// nothing. The error is a [*Refusal] with [CodeLauncherChanged]: the file is open
+// for writing.
 func (a *Authority) Hold() (release func(), err error) {
-	if a.launcher.held { // until nobody has the authority any more
-		return func() {}, nil
-	}
-	if err := a.launcher.hold(); err != nil {
+	release, err = a.launcher.hold()
+	if err != nil {
 		return nil, a.launcher.busy()
 	}
-	return a.launcher.release, nil
+	return release, nil
+}
+
+// Close lets a launcher with a pin be written again, which otherwise waits until
+// the garbage collector finds that nobody has the authority any more. It must not
+// be used after that. For others Close does nothing.
+func (a *Authority) Close() error {
+	if !a.launcher.held {
+		return nil
+	}
+	return a.launcher.file.Close()
 }
 
 const hintChanged = "run the command again; if Codex was being updated, that is all"

@@ -50,8 +50,8 @@ type launcherFile struct {
 	// descriptor. Otherwise what is put at the path afterwards is never run.
 	byName bool
 
-	owner uint32
-	held  bool // nobody can write it
+	owner, mode uint32
+	held        bool // by a lease on file, for a pin
 }
 
 // openLauncher opens and checks a launcher's file. Symbolic links are followed:
@@ -71,7 +71,7 @@ func (f *launcherFile) openAndCheck() error {
 	if err != nil {
 		return unreachable(f.path, err)
 	}
-	f.identity, f.owner = identityOf(st), st.Uid
+	f.identity, f.owner, f.mode = identityOf(st), st.Uid, uint32(st.Mode)
 	if err := checkFolders(f.path); err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (f *launcherFile) check() error {
 		return errors.New("its device, inode, size or times are others")
 	}
 	if f.held && !f.stillHeld() {
-		return errors.New("somebody is about to write it")
+		return errors.New("its lease has ended: somebody wants to write it")
 	}
 	return nil
 }

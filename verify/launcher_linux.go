@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -70,60 +71,76 @@ func (f *launcherFile) forProbe(files ...*os.File) (path string, release func(),
 		highest = max(highest, file.Fd())
 	}
 	fd, err := unix.FcntlInt(f.file.Fd(), unix.F_DUPFD_CLOEXEC, int(highest)+10)
+	if errors.Is(err, unix.EINVAL) { // more than the limit of numbers
+		err = unix.EMFILE
+	}
 	if err != nil {
 		return "", nil, err
 	}
 	return descriptor.OwnPath(fd), func() { unix.Close(fd) }, nil
 }
 
-// hold keeps the file from being written, with a lease that goes with the
-// descriptor. Somebody who wants to write waits then, for 45 s by default. It
-// fails with ETXTBSY if it is open or mapped for writing already.
+// lease keeps an open file from being written until it is closed. Somebody who
+// wants to write waits then, for 45 s by default. It fails with ETXTBSY if the file
+// is open or mapped for writing already.
 //
-// Others than the owner and root get no lease, and some file systems know none:
-// held then stays false, and a change shows in the file's times alone.
-func (f *launcherFile) hold() error {
-	if f.byName || f.held {
-		return nil
-	}
-	fd := f.file.Fd()
+// Others than the owner and root (with CAP_LEASE) get none, and some file systems
+// know none: a change shows in the file's times alone then.
+func lease(file *os.File) (granted bool, err error) {
+	fd := file.Fd()
 	// Who wants to write is announced by a signal, which must end nothing.
 	unix.FcntlInt(fd, unix.F_SETSIG, int(unix.SIGURG))
-	_, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_RDLCK)
-	switch {
-	case err == nil:
-		f.held = true
-	case errors.Is(err, unix.EAGAIN) && !f.isRemote():
-		return unix.ETXTBSY
+	_, err = unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_RDLCK)
+	if errors.Is(err, unix.EAGAIN) && !isOn(file, unix.NFS_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC) {
+		return false, unix.ETXTBSY // NFS and SMB say so when they have none to give
 	}
-	return nil
+	return err == nil, nil
 }
 
-// isRemote reports whether a server has the file. NFS and SMB answer as if it were
-// open for writing when they have no lease to give.
-func (f *launcherFile) isRemote() bool {
+// isOn reports whether a file is on a file system of one of these kinds.
+func isOn(file *os.File, kinds ...uint32) bool {
 	var st unix.Statfs_t
-	if err := unix.Fstatfs(int(f.file.Fd()), &st); err != nil {
-		return false
+	return unix.Fstatfs(int(file.Fd()), &st) == nil && slices.Contains(kinds, uint32(st.Type))
+}
+
+// hold takes a lease that is f's alone, and that ends with release. Without a path
+// that can be opened once more there is none: the file cannot be read.
+func (f *launcherFile) hold() (release func(), err error) {
+	if f.byName {
+		return func() {}, nil
 	}
-	switch uint32(st.Type) {
-	case unix.NFS_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC:
-		return true
+	own, err := os.Open(descriptor.OwnPath(int(f.file.Fd())))
+	if err != nil {
+		return func() {}, nil
 	}
-	return false
+	if _, err := lease(own); err != nil {
+		own.Close()
+		return nil, err
+	}
+	return func() { own.Close() }, nil
+}
+
+// holdPinned keeps the file from being written as long as it is open, from before
+// it is hashed: what is mapped for writing changes without a trace. Where that
+// cannot be, only its user and root may be able to write it. A lease on overlayfs or
+// FUSE says nothing of the file below.
+func (f *launcherFile) holdPinned() (err error) {
+	if f.held, err = lease(f.file); err != nil {
+		return err
+	}
+	if f.held && !isOn(f.file, unix.OVERLAYFS_SUPER_MAGIC, unix.FUSE_SUPER_MAGIC) {
+		return nil
+	}
+	if owner := int(f.owner); owner != 0 && owner != os.Geteuid() || f.mode&0o020 != 0 {
+		return errors.New("others than this user and root can change it while it is in use")
+	}
+	return nil
 }
 
 // stillHeld reports whether nobody has asked for the end of the lease since.
 func (f *launcherFile) stillHeld() bool {
 	kind, err := unix.FcntlInt(f.file.Fd(), unix.F_GETLEASE, 0)
 	return err == nil && kind == unix.F_RDLCK
-}
-
-func (f *launcherFile) release() {
-	if f.held {
-		unix.FcntlInt(f.file.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
-		f.held = false
-	}
 }
 
 // isCacheable: what a script runs can change while the script stays the same.
@@ -134,12 +151,8 @@ func (f *launcherFile) content() (io.ReadCloser, error) {
 	if f.byName {
 		return nil, errors.New("it is no program for this machine, and others are opened once more by their interpreter")
 	}
-	// Before it is read: what is mapped for writing changes without a trace.
-	if err := f.hold(); err != nil {
+	if err := f.holdPinned(); err != nil {
 		return nil, err
-	}
-	if owner := f.owner; !f.held && owner != 0 && int(owner) != os.Geteuid() {
-		return nil, errors.New("it belongs to another user, who can change it while it is in use")
 	}
 	return io.NopCloser(io.NewSectionReader(f.file, 0, math.MaxInt64)), nil
 }

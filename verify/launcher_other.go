@@ -33,9 +33,8 @@ func (f *launcherFile) forProbe(...*os.File) (path string, release func(), err e
 
 // There are no leases.
 
-func (f *launcherFile) hold() error     { return nil }
-func (f *launcherFile) stillHeld() bool { return true }
-func (f *launcherFile) release()        {}
+func (f *launcherFile) hold() (release func(), err error) { return func() {}, nil }
+func (f *launcherFile) stillHeld() bool                   { return true }
 
 // isCacheable: what a script runs can change while the script stays the same.
 func (f *launcherFile) isCacheable() bool {

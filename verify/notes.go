@@ -24,12 +24,12 @@ func (a *Authority) Notes() []string {
 	if a.metadata.stateKey == DeprecatedStateKey {
 		add("only the deprecated name %q is there: the client is older than Codex 0.163", DeprecatedStateKey)
 	}
-	view, _ := viewState(a.metadata.state) // what cannot be read has no note
+	view := viewState(a.metadata.state)
 	switch {
 	case view.profileType == "disabled":
 		add(`the state's permissionProfile.type is "disabled": the launcher runs commands unconfined`)
-	case view.unrestricted():
-		add("the state's permissionProfile restricts neither files nor network: the launcher runs commands unconfined")
+	case view.profileType == "managed" && checkConfined(a.metadata.state) != nil:
+		add("the state's permissionProfile lets everything be written, or is not as Codex writes it: the launcher may run commands unconfined")
 	case view.profileType != "managed" && view.profileType != "":
 		add("the state's permissionProfile.type is %q: what the launcher makes of it is not known here", view.profileType)
 	}
@@ -53,42 +53,24 @@ func (a *Authority) Notes() []string {
 // A stateView is the part of a state that is understood here; empty where it is
 // absent or of another type.
 type stateView struct {
-	profileType, fileSystem, network string
-	writesRoot                       bool // an entry lets the whole file system be written
-	helper, cwd                      string
+	profileType string
+	helper, cwd string
 }
 
-// unrestricted reports whether a managed profile manages nothing. Measured with
-// Codex 0.155 and 0.171, such a command runs unconfined, also where the files are
-// said to be restricted and the special path "root" may be written.
-func (v stateView) unrestricted() bool {
-	return v.profileType == "managed" && (v.fileSystem == "unrestricted" || v.writesRoot) && v.network == "enabled"
-}
-
-// viewState reads what it can: a state of another shape gives an empty view. The
-// error is for a member that stands twice or cannot be decoded.
-func viewState(state []byte) (v stateView, err error) {
+// viewState reads what it can: a state of another shape gives an empty view.
+func viewState(state []byte) (v stateView) {
 	d, err := openDocument("state", state)
 	if err != nil {
-		return v, err
+		return v
 	}
-	err = d.view(map[string]func() error{
+	d.view(map[string]func() error{
 		"permissionProfile": func() error {
-			return d.view(map[string]func() error{
-				"type":    func() error { return d.viewText(&v.profileType) },
-				"network": func() error { return d.viewText(&v.network) },
-				"file_system": func() error {
-					return d.view(map[string]func() error{
-						"type":    func() error { return d.viewText(&v.fileSystem) },
-						"entries": func() error { return d.viewEach(func() error { return d.viewEntry(&v) }) },
-					})
-				},
-			})
+			return d.view(map[string]func() error{"type": func() error { return d.viewText(&v.profileType) }})
 		},
 		"codexLinuxSandboxExe": func() error { return d.viewText(&v.helper) },
 		"sandboxCwd":           func() error { return d.viewText(&v.cwd) },
 	})
-	return v, err
+	return v
 }
 
 // view reads members of the object that comes next. Anything else is passed by.
@@ -97,44 +79,6 @@ func (d *document) view(read map[string]func() error) error {
 		return d.dec.SkipValue()
 	}
 	return d.members("the state", slices.Collect(maps.Keys(read)), func(name string) error { return read[name]() })
-}
-
-// viewEach reads each element of the array that comes next.
-func (d *document) viewEach(read func() error) error {
-	if d.dec.PeekKind() != '[' {
-		return d.dec.SkipValue()
-	}
-	if _, err := d.dec.ReadToken(); err != nil {
-		return err
-	}
-	for d.dec.PeekKind() != ']' {
-		if err := read(); err != nil {
-			return err
-		}
-	}
-	_, err := d.dec.ReadToken()
-	return err
-}
-
-// viewEntry reads an entry of a file system's permissions.
-func (d *document) viewEntry(v *stateView) error {
-	var kind, access string
-	err := d.view(map[string]func() error{
-		"access": func() error { return d.viewText(&access) },
-		"path": func() error {
-			return d.view(map[string]func() error{
-				"value": func() error {
-					return d.view(map[string]func() error{
-						"kind": func() error { return d.viewText(&kind) },
-					})
-				},
-			})
-		},
-	})
-	if kind == "root" && access != "read" && access != "none" {
-		v.writesRoot = true
-	}
-	return err
 }
 
 // viewText reads the string that comes next. Anything else is passed by.
