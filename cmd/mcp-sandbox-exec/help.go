@@ -12,7 +12,12 @@ import (
 // about a subcommand.
 func help(of any) string {
 	var b strings.Builder
-	item := func(name, about string) { fmt.Fprintf(&b, "  %-28s%s\n", name, about) }
+	item := func(name, about string) {
+		if len(name) > 26 {
+			name += "\n" + strings.Repeat(" ", 30)
+		}
+		fmt.Fprintf(&b, "  %-28s%s\n", name, about)
+	}
 	switch of := of.(type) {
 	case *cli.App:
 		writeOptions(&b, item, of.Usage, of.UsageText, of.Flags)

@@ -80,6 +80,16 @@ func TestHelpMatchesTheOptions(t *testing.T) {
 	}
 }
 
+// A name stands apart from what is said about it.
+func TestHelpIsAligned(t *testing.T) {
+	text := help(newApp(nil, false))
+	for name := range programOptions() {
+		if !regexp.MustCompile(`(?m)^  --` + name + `( [^ ]+)?(  +[^ ]|\n {30}[^ ]|, -h  +[^ ])`).MatchString(text) && name != "json" {
+			t.Errorf("--%s is not set apart:\n%s", name, text)
+		}
+	}
+}
+
 func TestManualListsTheSubcommands(t *testing.T) {
 	var manual, program []string
 	for _, line := range manualPart(t, ".Sh SUBCOMMANDS") {
