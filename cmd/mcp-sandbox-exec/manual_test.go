@@ -84,7 +84,7 @@ func TestHelpMatchesTheOptions(t *testing.T) {
 func TestHelpIsAligned(t *testing.T) {
 	text := help(newApp(nil, false))
 	for name := range programOptions() {
-		if !regexp.MustCompile(`(?m)^  --` + name + `( [^ ]+)?(  +[^ ]|\n {30}[^ ]|, -h  +[^ ])`).MatchString(text) && name != "json" {
+		if !regexp.MustCompile(`(?m)^  --`+name+`( [^ ]+)?(  +[^ ]|\n {30}[^ ]|, -h  +[^ ])`).MatchString(text) && name != "json" {
 			t.Errorf("--%s is not set apart:\n%s", name, text)
 		}
 	}
