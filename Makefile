@@ -5,9 +5,9 @@ DESTDIR ?=
 FUZZTIME ?= 20s
 RACE ?=
 
-# No cgo, which only the race detector needs: the program is static. -w leaves the symbols, which a vulnerability
-# scanner reads. The tag leaves out a part of the library for options that would
-# cost half a millisecond at each start.
+# No cgo, which only the race detector needs: the program is static. -w leaves the
+# symbols, which a vulnerability scanner reads. The tag leaves out a part of the
+# library for options that would cost half a millisecond at each start.
 BUILD = CGO_ENABLED=$(if $(RACE),1,0) $(GO) build $(RACE) -trimpath -tags urfave_cli_no_docs -ldflags -w
 TOOL = $(GO) tool -modfile=tools/go.mod
 

@@ -282,8 +282,8 @@ func jsonRefusalCode(lines []string) (code string, err error) {
 		if names := slices.Sorted(maps.Keys(said)); !slices.Equal(names, want) {
 			return "", fmt.Errorf("an object has the members %q, not %q", names, want)
 		}
-		if code = said["code"]; code != "" && said["message"] == "" {
-			return "", errors.New("no message")
+		if code = said["code"]; said["note"] == "" && (code == "" || said["message"] == "") {
+			return "", errors.New("an object says nothing")
 		}
 	}
 	return code, nil

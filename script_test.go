@@ -3,7 +3,6 @@ package mcpsandboxexec_test
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -226,39 +225,10 @@ func scriptRefused(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("something ran: there is %s (%v)", trace, err)
 		}
 	}
-	said := strings.TrimSuffix(ts.ReadFile("stderr"), "\n")
-	if strings.Contains(strings.Join(args, " "), "--error-format json") || slices.Contains(args, "--error-format=json") {
-		checkJSONRefusal(ts, said, code)
-		return
-	}
-	lines := strings.Split(said, "\n")
-	for strings.HasPrefix(lines[0], "mcp-sandbox-exec: note: ") {
-		lines = lines[1:]
-	}
-	if !strings.HasPrefix(lines[0], "mcp-sandbox-exec: "+code+": ") {
-		ts.Fatalf("not a refusal with the code %s: %q", code, lines[0])
-	}
-	if len(lines) > 2 || len(lines) == 2 && !strings.HasPrefix(lines[1], "  ") {
-		ts.Fatalf("a refusal is one line, and an indented one behind it: %q", lines)
-	}
-}
-
-func checkJSONRefusal(ts *testscript.TestScript, said, code string) {
-	lines := strings.Split(said, "\n")
-	var refusal map[string]string
-	ts.Check(json.Unmarshal([]byte(lines[len(lines)-1]), &refusal))
-	if refusal["code"] != code || refusal["message"] == "" || len(refusal) != 3 {
-		ts.Fatalf("not a refusal with the code %s: %q", code, refusal)
-	}
-	if _, ok := refusal["hint"]; !ok {
-		ts.Fatalf("a refusal without a hint: %q", refusal)
-	}
-	for _, line := range lines[:len(lines)-1] {
-		var note struct{ Note string }
-		ts.Check(json.Unmarshal([]byte(line), &note))
-		if note.Note == "" {
-			ts.Fatalf("a line that is neither a note nor the refusal: %q", line)
-		}
+	asJSON := strings.Contains(strings.Join(args, " "), "--error-format json") || slices.Contains(args, "--error-format=json")
+	said := ts.ReadFile("stderr")
+	if got, err := refusalCode(said, asJSON); err != nil || got != code {
+		ts.Fatalf("the code is %q, not %q (%v): %q", got, code, err, said)
 	}
 }
 

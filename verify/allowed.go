@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -87,10 +88,8 @@ func checkAllowed(ctx context.Context, f *launcherFile, allowed []AllowedLaunche
 	case err != nil:
 		return refuse("", "cannot be compared with the SHA-256 that is allowed: %v", err)
 	}
-	for _, want := range pinned {
-		if sum == want {
-			return nil
-		}
+	if slices.Contains(pinned, sum) {
+		return nil
 	}
 	return refuse("if it was updated, and you trust the new one, allow that", "has another SHA-256 than is allowed: %s", sum)
 }

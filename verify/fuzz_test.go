@@ -361,7 +361,7 @@ func FuzzSameValue(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b []byte, at uint16) {
 		v := readTree(t, a)
 		if v == nil {
-			t.Skip()
+			return // what is no JSON never comes there
 		}
 		check := func(a, b []byte, want bool) {
 			if sameValue(a, b) != want || sameValue(b, a) != want || bytes.Equal(canonical(a), canonical(b)) != want {
@@ -392,7 +392,7 @@ func FuzzExecutablePath(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		v := readTree(t, text)
 		if v == nil {
-			t.Skip()
+			return // what is no JSON never comes there
 		}
 		want, ok := v.path()
 		got, err := executablePath(text[v.start:v.end])

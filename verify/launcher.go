@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -119,7 +118,7 @@ func (f *launcherFile) close() {
 // mostUnsettled is longer than the two seconds in which some file systems count.
 const mostUnsettled = 3 * time.Second
 
-var errNeverSettled = fmt.Errorf("it has been changing for %v", mostUnsettled)
+var errNeverSettled = errors.New("it has been changing")
 
 // settled calls stat until it can tell a later change from none: a file that
 // was changed in the very tick of the file system's clock could be changed once
@@ -136,7 +135,7 @@ func settled(stat func() (*unix.Stat_t, error)) (*unix.Stat_t, error) {
 			return st, nil
 		}
 		if time.Now().After(end) {
-			return nil, errNeverSettled
+			return nil, fmt.Errorf("%w for %v", errNeverSettled, mostUnsettled)
 		}
 		time.Sleep(wait)
 	}
@@ -161,15 +160,36 @@ func untilSettled(now, changed time.Time) time.Duration {
 // isProgram reports whether a file is a program for this machine. Others, which
 // the system gives to an interpreter by their name, are not.
 func isProgram(file io.ReaderAt) bool {
-	machines := map[string]elf.Machine{
-		"386": elf.EM_386, "amd64": elf.EM_X86_64, "arm": elf.EM_ARM, "arm64": elf.EM_AARCH64, "loong64": elf.EM_LOONGARCH,
-		"mips": elf.EM_MIPS, "mipsle": elf.EM_MIPS, "mips64": elf.EM_MIPS, "mips64le": elf.EM_MIPS, "ppc64": elf.EM_PPC64,
-		"ppc64le": elf.EM_PPC64, "riscv64": elf.EM_RISCV, "s390x": elf.EM_S390,
-	}
 	header := make([]byte, 20)
 	_, err := file.ReadAt(header, 0)
-	return err == nil && string(header[:4]) == elf.ELFMAG &&
-		elf.Machine(binary.NativeEndian.Uint16(header[18:])) == machines[runtime.GOARCH]
+	return err == nil && string(header[:4]) == "\x7fELF" && binary.NativeEndian.Uint16(header[18:]) == ownMachine()
+}
+
+// ownMachine returns e_machine of the programs for this machine, as the ELF
+// specification has it. Package debug/elf has names for the numbers, and brings
+// others with it that each start of the program would pay for.
+func ownMachine() uint16 {
+	switch runtime.GOARCH {
+	case "386":
+		return 3
+	case "mips", "mipsle", "mips64", "mips64le":
+		return 8
+	case "ppc64", "ppc64le":
+		return 21
+	case "s390x":
+		return 22
+	case "arm":
+		return 40
+	case "amd64":
+		return 62
+	case "arm64":
+		return 183
+	case "riscv64":
+		return 243
+	case "loong64":
+		return 258
+	}
+	return 0 // which no program has
 }
 
 // check compares the file that stands at the path now with the one that was
