@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/descriptor"
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/testprogram"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
 )
 
@@ -57,11 +58,8 @@ type executable struct {
 func (e executable) write(path, files string) error {
 	text := []byte(strings.ReplaceAll(e.text, "@FILES@", files))
 	if e.copy {
-		self, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		if text, err = os.ReadFile(self); err != nil {
+		var err error
+		if text, err = testprogram.Own(); err != nil {
 			return err
 		}
 		if e.size > 0 {

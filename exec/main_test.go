@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/testprogram"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
 )
 
@@ -58,11 +59,7 @@ func TestMain(m *testing.M) {
 }
 
 func copyOwnProgram(to string) error {
-	own, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile(own)
+	text, err := testprogram.Own()
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/testprogram"
 )
 
 func TestParseHelp(t *testing.T) {
@@ -206,11 +208,7 @@ func TestSettledAsksAgain(t *testing.T) {
 }
 
 func TestIsProgram(t *testing.T) {
-	own, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.ReadFile(own)
+	program, err := testprogram.Own()
 	if err != nil {
 		t.Fatal(err)
 	}

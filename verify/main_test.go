@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/testprogram"
 )
 
 // testLauncher is a copy of this test's own program, which is a launcher when it
@@ -35,11 +37,7 @@ func TestMain(m *testing.M) {
 }
 
 func writeLaunchers() error {
-	own, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile(own)
+	text, err := testprogram.Own()
 	if err != nil {
 		return err
 	}
