@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/environ"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/execerr"
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/pathwalk"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/printable"
 )
 
@@ -250,54 +252,16 @@ func isThisProgram(st *unix.Stat_t) bool {
 	return unix.Stat(own, &ownStat) == nil && ownStat.Dev == st.Dev && ownStat.Ino == st.Ino
 }
 
-// checkFolders refuses a launcher that everybody can replace. It walks to the
-// file as the system does, through symbolic links: no folder on the way may be
-// writable for everybody, unless it is one like /tmp, in which nobody can replace
-// what is another's.
+// checkFolders refuses a launcher that everybody can replace: no folder on the way to
+// it may be writable for everybody, unless it is one like /tmp, in which nobody can
+// replace what is another's.
 func checkFolders(path string) error {
-	const mostLinks = 40 // as on Linux
-	here, rest := "/", path
-	var st unix.Stat_t
-	if err := unix.Stat(here, &st); err != nil {
-		return unreachable(path, err)
+	err := pathwalk.Walk(path, func(step string, st *unix.Stat_t) error { return checkFolder(path, step, st) })
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		return unreachable(path, failed.Err)
 	}
-	if err := checkFolder(path, here, &st); err != nil {
-		return err
-	}
-	for links := 0; rest != ""; {
-		var name string
-		name, rest, _ = strings.Cut(rest, "/")
-		next := strings.TrimSuffix(here, "/") + "/" + name
-		switch name {
-		case "", ".":
-			continue
-		case "..":
-			here = filepath.Dir(here)
-			continue
-		}
-		if err := unix.Lstat(next, &st); err != nil {
-			return unreachable(path, err)
-		}
-		if st.Mode&unix.S_IFMT == unix.S_IFLNK {
-			target, err := os.Readlink(next)
-			if links++; err == nil && links > mostLinks {
-				err = unix.ELOOP
-			}
-			if err != nil {
-				return unreachable(path, err)
-			}
-			if strings.HasPrefix(target, "/") {
-				here = "/"
-			}
-			rest = target + "/" + rest
-			continue
-		}
-		if err := checkFolder(path, next, &st); err != nil {
-			return err
-		}
-		here = next
-	}
-	return nil
+	return err
 }
 
 func checkFolder(launcher, folder string, st *unix.Stat_t) error {
