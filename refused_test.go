@@ -93,8 +93,22 @@ func casePlaces(t *testing.T) map[string]string {
 	}
 	return map[string]string{
 		"@BIN@": bin, "@FILES@": filepath.Dir(program), "@PROGRAM@": program, "@TRUE@": truePath,
-		"@ODD@": makeOddFiles(t, program),
+		"@ODD@": makeOddFiles(t, program), "@RETAINED@": makeRecord(t, bin, program),
 	}
+}
+
+// makeRecord has the authority of a call written down for the server "server", in a
+// folder that it returns.
+func makeRecord(t *testing.T, bin, program string) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "retained")
+	c := testcorpus.Case{Kind: "args", Words: []string{
+		"--retain", "--server", "server", "--environment", "here", "--retain-dir", folder, "--request", "request", "--", "cmd", "exit", "0",
+	}}
+	if r := newCaseRun(t, c, map[string]string{"@BIN@": bin, "@PROGRAM@": program}); r.run(t) != 0 {
+		t.Fatal(&r.stderr)
+	}
+	return folder
 }
 
 // makeOddFiles makes files that are no launcher, in a folder that it returns.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +20,7 @@ var scriptPrograms = map[string]func(){
 	"cmd":           command,
 	"with":          withFiles,
 	"process-ended": processEnded,
+	"at-once":       atOnce,
 }
 
 // command stands for what a tool call wants to run:
@@ -188,6 +190,36 @@ func awaitEnd(pid string) bool {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return false
+}
+
+// atOnce runs a program many times at once, and fails if one of the runs does. N in
+// an argument is the number of the run:
+//
+//	at-once 200 PROGRAM [ARG...]
+func atOnce() {
+	count, err := strconv.Atoi(os.Args[1])
+	if err != nil {
+		fail(99, "at-once: %v", err)
+	}
+	results := make(chan error)
+	for i := range count {
+		args := slices.Clone(os.Args[2:])
+		for j := range args {
+			args[j] = strings.ReplaceAll(args[j], "N", strconv.Itoa(i))
+		}
+		go func() {
+			said, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+			if err != nil {
+				err = fmt.Errorf("%q: %w: %s", args, err, said)
+			}
+			results <- err
+		}()
+	}
+	for range count {
+		if err := <-results; err != nil {
+			fail(1, "at-once: %v", err)
+		}
+	}
 }
 
 func feedFIFO(name, file string) {

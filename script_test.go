@@ -112,8 +112,12 @@ func (s suite) Run() int {
 	if err := makeTokenLaunchers(folder); err != nil {
 		log.Fatal(err)
 	}
-	// Not the cache of who runs the tests.
+	// Not the cache and the records of who runs the tests.
 	os.Setenv("XDG_CACHE_HOME", filepath.Join(folder, "cache"))
+	os.Setenv("XDG_RUNTIME_DIR", filepath.Join(folder, "run"))
+	if err := os.Mkdir(os.Getenv("XDG_RUNTIME_DIR"), 0o700); err != nil {
+		log.Fatal(err)
+	}
 	os.Setenv("PATH", folder+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	return s.M.Run()
 }
@@ -156,6 +160,7 @@ func setupScript(env *testscript.Env) error {
 	work := env.WorkDir
 	env.Setenv("HOME", work+"/home")
 	env.Setenv("XDG_CACHE_HOME", work+"/home/cache")
+	env.Setenv("XDG_RUNTIME_DIR", work+"/home/run")
 	env.Setenv("RECORD", work+"/record")
 	env.Setenv("BIN", bin)
 	env.Setenv("PROGRAM", program)
@@ -177,7 +182,7 @@ func setupScript(env *testscript.Env) error {
 			return err
 		}
 	}
-	return os.MkdirAll(work+"/home", 0o700) // whatever the umask is, nobody else may write it
+	return os.MkdirAll(work+"/home/run", 0o700) // whatever the umask is, nobody else may write it
 }
 
 // findPrograms returns the folder of the fakes and the path of the program.
@@ -204,16 +209,19 @@ func scriptStatus(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // refused CODE PROGRAM [ARG...] runs a program that must refuse with that code:
-// exit status 125, nothing on stdout, the refusal and its hint alone on stderr
-// (after notes), no launcher started but for its probe, and no command that
-// would have made the file "ran".
+// exit status 125 (1 for a check that found another authority), nothing on stdout,
+// the refusal and its hint alone on stderr (after notes), no launcher started but
+// for its probe, and no command that would have made the file "ran".
 func scriptRefused(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: refused CODE PROGRAM [ARG...]")
 	}
-	code := args[0]
-	if got := runFresh(ts, args[1:]); got != 125 {
-		ts.Fatalf("exit status %d, not 125", got)
+	code, want := args[0], 125
+	if code == string(verify.CodeAuthorityChanged) && args[2] == "check" {
+		want = 1
+	}
+	if got := runFresh(ts, args[1:]); got != want {
+		ts.Fatalf("exit status %d, not %d", got, want)
 	}
 	if out := ts.ReadFile("stdout"); out != "" {
 		ts.Fatalf("a refusal wrote to stdout: %q", out)

@@ -19,4 +19,7 @@
 // with the state as it came. The launcher, a full Codex CLI, sets up the sandbox
 // and runs COMMAND in the folder that the state names; the working folder of
 // the caller plays no part in it.
+//
+// A process that is kept for later calls is written down with [verify.Records], by
+// the id in the command's Process, as soon as it has been started.
 package exec

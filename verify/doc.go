@@ -12,11 +12,15 @@
 //   - [Metadata.Authority] chooses the launcher, checks its file, and probes it:
 //     the only program that this package starts.
 //   - An [Authority] is what package exec makes a command of. It belongs to the
-//     call that carried it; another call has another one, even if it looks alike.
+//     call that carried it.
 //
 // A server that stays can give [Options] a CacheDir, so that a launcher is probed
 // once and not at each call, and can narrow what it accepts: AllowedLaunchers and
 // RequireConfined.
+//
+// One that keeps a process for later calls writes its authority down in [Records],
+// and lets a call use the process only if it has the same one. One that keeps
+// results does so under the [Authority.Fingerprint] of the call.
 //
 // Whatever is missing or wrong is a [*Refusal] with a stable [Code]. Nothing is
 // looked up, guessed or left out unless [Options] say so, which are the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/exec"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
 )
 
@@ -57,4 +58,59 @@ func ExampleCapability() {
 	fmt.Printf(`{"capabilities":{"tools":{},"experimental":%s}}`, verify.Capability)
 	// Output:
 	// {"capabilities":{"tools":{},"experimental":{"codex/sandbox-state":{},"codex/sandbox-state-meta":{}}}}
+}
+
+// A server that keeps a process for later calls writes down what it was started
+// under, and lets a later call use it only if that call has the same authority.
+func ExampleRecords() {
+	records := verify.Records{Dir: exampleDir()} // or that of verify.DefaultRecordsDir
+	server := verify.Server{Name: "repl", Environment: "laptop"}
+
+	// One call starts the process.
+	authority, err := authorityOf(`{"writable":["/project"]}`)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	process, err := exec.Command(context.Background(), authority, exec.Options{}, "cat")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	stdin, err := process.StdinPipe()
+	if err == nil {
+		err = process.Start()
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer process.Wait()
+	defer stdin.Close()
+	if _, err := records.Retain(authority, server, process.Process.Pid); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	// Other calls come later, for which another process may have to be started.
+	for _, state := range []string{`{ "writable": ["/project"] }`, `{"writable":["/"]}`} {
+		authority, err := authorityOf(state)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		record, err := records.Compare(authority, server)
+		var refusal *verify.Refusal
+		switch {
+		case err == nil:
+			fmt.Println("the same authority; the process is", record.Liveness())
+		case errors.As(err, &refusal) && refusal.Code == verify.CodeAuthorityChanged:
+			fmt.Println("another authority")
+		default:
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// the same authority; the process is running
+	// another authority
 }

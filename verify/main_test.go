@@ -36,6 +36,24 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
+// scriptText answers the probe, and runs a command.
+const scriptText = `#!/bin/sh
+if [ "$4" = -- ]; then
+	shift 4
+	exec "$@"
+fi
+echo '  --sandbox-state-json'
+`
+
+// MetaOfCall returns the _meta of a tool call that has a state, and testScript for a
+// launcher.
+func MetaOfCall(state string) []byte {
+	return fmt.Appendf(nil, `{"codex/sandbox-state":%s,"codex/sandbox-launcher":{"codexExecutable":%q}}`, state, testScript)
+}
+
+// RecordsDirOfExample returns the folder in which an example keeps records.
+func RecordsDirOfExample() string { return filepath.Join(filepath.Dir(testScript), "records") }
+
 func writeLaunchers() error {
 	text, err := testprogram.Own()
 	if err != nil {
@@ -44,5 +62,5 @@ func writeLaunchers() error {
 	if err := os.WriteFile(testLauncher, text, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(testScript, []byte("#!/bin/sh\necho '  --sandbox-state-json'\n"), 0o755)
+	return os.WriteFile(testScript, []byte(scriptText), 0o755)
 }

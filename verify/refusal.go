@@ -50,6 +50,15 @@ const (
 	// CodeLauncherChanged: the launcher's file changed between the check and
 	// the hand-over, or is open for writing.
 	CodeLauncherChanged Code = "launcher-changed"
+	// CodeAuthorityChanged: the call has another authority than the one that was
+	// retained; see [Records.Compare].
+	CodeAuthorityChanged Code = "authority-changed"
+	// CodeAuthorityUnknown: no authority is retained for that server, or several
+	// are and the environment is not named.
+	CodeAuthorityUnknown Code = "authority-unknown"
+	// CodeRecordUnusable: the folder of retained authorities or a record in it
+	// cannot be read, written or trusted.
+	CodeRecordUnusable Code = "record-unusable"
 	// CodeExecFailed: the system refused the hand-over.
 	CodeExecFailed Code = "exec-failed"
 	// CodeOutputFailed: what the program was asked to print could not be written.

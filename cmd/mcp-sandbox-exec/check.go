@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -10,6 +11,12 @@ import (
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/internal/printable"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
 )
+
+// A changedError is the refusal of a check for the one reason that its caller asked
+// about.
+type changedError struct{ error }
+
+func (e *changedError) Unwrap() error { return e.error }
 
 // A fact is one line of what a check found; value is a string or an int.
 type fact struct {
@@ -40,22 +47,27 @@ func checkCommand(o *options, command []string, hasCommand bool) error {
 	if err != nil {
 		return err
 	}
-	probed := command
-	if !hasCommand {
-		probed = []string{"true"} // for the options, which become arguments before it
+	record, err := p.compare(authority)
+	var refusal *verify.Refusal
+	if errors.As(err, &refusal) && refusal.Code == verify.CodeAuthorityChanged {
+		return &changedError{err}
 	}
-	if _, err := p.rehearse(authority, probed); err != nil {
+	if err != nil {
 		return err
 	}
-	return p.printFacts(facts(metadata, authority, command), authority.Notes())
+	if _, err := p.rehearse(authority, command); err != nil {
+		return err
+	}
+	return p.printFacts(withCommand(facts(metadata, authority, record), command), authority.Notes())
 }
 
-func facts(metadata *verify.Metadata, authority *verify.Authority, command []string) []fact {
+// facts returns what is known of a call, and of a record that it was compared with.
+func facts(metadata *verify.Metadata, authority *verify.Authority, record *verify.Record) []fact {
 	stateName := metadata.StateKey()
 	if stateName == "" {
 		stateName = "none, the state came by itself"
 	}
-	return withCommand([]fact{
+	found := []fact{
 		{"verdict", "runs in the sandbox"},
 		{"state-name", stateName},
 		{"state-bytes", len(metadata.State())},
@@ -63,7 +75,15 @@ func facts(metadata *verify.Metadata, authority *verify.Authority, command []str
 		{"launcher", authority.Launcher()},
 		{"launcher-from", string(authority.Choice())},
 		{"probe", probeResult(authority)},
-	}, command)
+	}
+	if record == nil {
+		return found
+	}
+	found = append(found, fact{"retained-process", record.PID}, fact{"retained-status", string(record.Liveness())})
+	if environment := record.Server.Environment; environment != "" {
+		found = append(found, fact{"retained-environment", environment})
+	}
+	return found
 }
 
 func withCommand(found []fact, command []string) []fact {

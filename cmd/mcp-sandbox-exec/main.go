@@ -62,7 +62,7 @@ func newApp(command []string, hasCommand bool) *cli.App {
 	cli.VersionPrinter = func(c *cli.Context) { printFailure = printLine(c.App.Name + " " + buildVersion()) }
 	cli.HelpPrinter = func(_ io.Writer, _ string, of any) { printFailure = printLine(help(of)) }
 
-	var runOptions, checkOptions options
+	var runOptions, checkOptions, fingerprintOptions, statusOptions options
 	subcommand := func(name, about, usageText string, flags []cli.Flag, action func() error) *cli.Command {
 		return &cli.Command{
 			Name: name, Usage: about, UsageText: usageText, Flags: flags,
@@ -71,23 +71,35 @@ func newApp(command []string, hasCommand bool) *cli.App {
 			Action:          func(c *cli.Context) error { return withoutArguments(c, action) },
 		}
 	}
+	withoutCommand := func(name string, action func() error) func() error {
+		if !hasCommand {
+			return action
+		}
+		return func() error { return usage("", "%s takes no command", name) }
+	}
 	const (
-		runUsage        = "mcp-sandbox-exec [OPTIONS] -- COMMAND [ARG...]"
-		checkUsage      = "mcp-sandbox-exec check [OPTIONS] [-- COMMAND [ARG...]]"
-		capabilityUsage = "mcp-sandbox-exec capability"
+		runUsage         = "mcp-sandbox-exec [OPTIONS] -- COMMAND [ARG...]"
+		checkUsage       = "mcp-sandbox-exec check [OPTIONS] [-- COMMAND [ARG...]]"
+		fingerprintUsage = "mcp-sandbox-exec fingerprint [OPTIONS]"
+		statusUsage      = "mcp-sandbox-exec status [OPTIONS]"
+		capabilityUsage  = "mcp-sandbox-exec capability"
 	)
 	return &cli.App{
 		Name:            "mcp-sandbox-exec",
 		Usage:           "run a command under the sandbox policy of the MCP tool call that asked for it",
-		UsageText:       strings.Join([]string{runUsage, checkUsage, capabilityUsage}, "\n"),
+		UsageText:       strings.Join([]string{runUsage, checkUsage, fingerprintUsage, statusUsage, capabilityUsage}, "\n"),
 		Version:         "known to the build", // read when it is printed; without one there is no option
 		HideHelpCommand: true,
 		Flags:           runOptions.runFlags(),
 		Commands: []*cli.Command{
 			subcommand("check", "say what a run would do, and run nothing", checkUsage, checkOptions.checkFlags(),
 				func() error { return checkCommand(&checkOptions, command, hasCommand) }),
+			subcommand("fingerprint", "print a key for what depends on the authority of a call", fingerprintUsage, fingerprintOptions.fingerprintFlags(),
+				withoutCommand("fingerprint", func() error { return fingerprintCommand(&fingerprintOptions) })),
+			subcommand("status", "list the authorities that long-lived processes run under", statusUsage, statusOptions.statusFlags(),
+				withoutCommand("status", func() error { return statusCommand(&statusOptions) })),
 			subcommand("capability", "print the JSON for capabilities.experimental of an initialize result", capabilityUsage, nil,
-				func() error { return printCapability(hasCommand) }),
+				withoutCommand("capability", func() error { return printLine(verify.Capability) })),
 		},
 		OnUsageError: usageError,
 		Before:       subcommandFirst,
@@ -117,16 +129,9 @@ func subcommandFirst(c *cli.Context) error {
 // withoutArguments refuses words left of "--" that belong to no option.
 func withoutArguments(c *cli.Context, action func() error) error {
 	if c.Args().Present() {
-		return usage(`a command stands behind "--"; subcommands are check and capability`, "unexpected argument %q", c.Args().First())
+		return usage(`a command stands behind "--"; --help lists the subcommands`, "unexpected argument %q", c.Args().First())
 	}
 	return action()
-}
-
-func printCapability(hasCommand bool) error {
-	if hasCommand {
-		return usage("", "capability takes no command")
-	}
-	return printLine(verify.Capability)
 }
 
 // printFailure is why the library's help or version was not printed: it has no
@@ -159,10 +164,17 @@ func printRefusal(err error, asJSON bool) int {
 	return exitStatus(err)
 }
 
+// exitChanged is the status of a check that found another authority, which is an
+// answer.
+const exitChanged = 1
+
 func exitStatus(err error) int {
+	var changed *changedError
 	var direct *directError
 	var failed *fs.PathError
 	switch {
+	case errors.As(err, &changed):
+		return exitChanged
 	case !errors.As(err, &direct) || !errors.As(err, &failed) || failed.Op != "execve":
 		return exitRefused
 	case errors.Is(failed, fs.ErrNotExist):

@@ -32,17 +32,24 @@ func manualPart(t *testing.T, start string) []string {
 	return strings.Split(part, "\n")
 }
 
+// programFlags returns the flags of the program and of its subcommands.
+func programFlags() (flags []*cli.GenericFlag) {
+	app := newApp(nil, false)
+	all := slices.Clone(app.Flags)
+	for _, c := range app.Commands {
+		all = append(all, c.Flags...)
+	}
+	for _, f := range all {
+		flags = append(flags, f.(*cli.GenericFlag))
+	}
+	return flags
+}
+
 // programOptions returns the options of the program and its subcommands, and
 // whether each takes a value.
 func programOptions() map[string]bool {
-	app := newApp(nil, false)
-	flags := slices.Clone(app.Flags)
-	for _, c := range app.Commands {
-		flags = append(flags, c.Flags...)
-	}
 	options := map[string]bool{"help": false, "version": false}
-	for _, f := range flags {
-		g := f.(*cli.GenericFlag)
+	for _, g := range programFlags() {
 		options[g.Name] = !g.Value.(*option).toggle
 	}
 	return options
@@ -67,9 +74,7 @@ func TestManualListsTheOptions(t *testing.T) {
 // The help gives an option a value where it has one, and says which can be
 // repeated.
 func TestHelpMatchesTheOptions(t *testing.T) {
-	app := newApp(nil, false)
-	for _, f := range slices.Concat(app.Flags, app.Command("check").Flags) {
-		g := f.(*cli.GenericFlag)
+	for _, g := range programFlags() {
 		o := g.Value.(*option)
 		if hasValue := strings.Contains(g.Usage, "`"); hasValue == o.toggle {
 			t.Errorf("--%s: a toggle is %v, but its help is %q", g.Name, o.toggle, g.Usage)
@@ -82,9 +87,13 @@ func TestHelpMatchesTheOptions(t *testing.T) {
 
 // A name stands apart from what is said about it.
 func TestHelpIsAligned(t *testing.T) {
-	text := help(newApp(nil, false))
+	app := newApp(nil, false)
+	text := help(app)
+	for _, c := range app.Commands {
+		text += help(c)
+	}
 	for name := range programOptions() {
-		if !regexp.MustCompile(`(?m)^  --`+name+`( [^ ]+)?(  +[^ ]|\n {30}[^ ]|, -h  +[^ ])`).MatchString(text) && name != "json" {
+		if !regexp.MustCompile(`(?m)^  --` + name + `( [^ ]+)?(  +[^ ]|\n {30}[^ ]|, -h  +[^ ])`).MatchString(text) {
 			t.Errorf("--%s is not set apart:\n%s", name, text)
 		}
 	}

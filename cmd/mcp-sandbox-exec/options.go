@@ -19,7 +19,7 @@ import (
 // defaultVariable holds a _meta object where no source is named.
 const defaultVariable = "MCP_SANDBOX_META"
 
-// options is the command line of a run or a check.
+// options is the command line of a run or of a subcommand.
 type options struct {
 	request, meta, state, launcher       option
 	defaultLauncher                      option
@@ -27,6 +27,8 @@ type options struct {
 	allowLauncher, requireConfined       option
 	readableRoot, keepFD, disableNetwork option
 	probeTimeout, noCache                option
+	retain, retained, prune              option
+	server, environment, retainDir       option
 	dryRun, json, verbose, errorFormat   option
 
 	all []*option // those that the command has
@@ -37,16 +39,49 @@ type options struct {
 const fewestDescriptors = 5
 
 const (
-	aboutSource   = "Where the metadata comes from"
-	aboutMissing  = "When the client sent none"
-	aboutTrust    = "What is refused besides"
-	aboutProbe    = "The probe"
-	aboutHandOver = "Handing over"
-	aboutOutput   = "What is said"
+	aboutSource    = "Where the metadata comes from"
+	aboutMissing   = "When the client sent none"
+	aboutTrust     = "What is refused besides"
+	aboutProbe     = "The probe"
+	aboutHandOver  = "Handing over"
+	aboutLongLived = "Long-lived processes"
+	aboutOutput    = "What is said"
 )
 
-// flags returns the options that a run and a check have in common.
-func (o *options) flags() []cli.Flag {
+func (o *options) runFlags() []cli.Flag {
+	return slices.Concat(o.callFlags(),
+		[]cli.Flag{
+			o.toggle(&o.retain, aboutLongLived, "retain", "write down the authority that COMMAND is started under"),
+			o.retainedFlag(),
+		},
+		o.serverFlags(),
+		[]cli.Flag{
+			o.verboseFlag(),
+			o.errorFormatFlag(),
+			o.toggle(&o.dryRun, aboutOutput, "dry-run", "do all but the hand-over, and print the argument vector"),
+		})
+}
+
+func (o *options) checkFlags() []cli.Flag {
+	return slices.Concat(o.callFlags(),
+		[]cli.Flag{o.retainedFlag()},
+		o.serverFlags(),
+		[]cli.Flag{o.verboseFlag(), o.errorFormatFlag(), o.jsonFlag("print one JSON object")})
+}
+
+func (o *options) fingerprintFlags() []cli.Flag {
+	return append(o.callFlags(), o.verboseFlag(), o.errorFormatFlag())
+}
+
+func (o *options) statusFlags() []cli.Flag {
+	return append(o.serverFlags(),
+		o.toggle(&o.prune, aboutLongLived, "prune", "first remove the records of processes that ended"),
+		o.errorFormatFlag(),
+		o.jsonFlag("print one JSON array"))
+}
+
+// callFlags returns the options about a call and its command.
+func (o *options) callFlags() []cli.Flag {
 	return []cli.Flag{
 		o.value(&o.request, aboutSource, "request", "a whole JSON-RPC request in `SRC`, of which only params._meta is read"),
 		o.value(&o.meta, aboutSource, "meta", "a _meta object in `SRC` (default: env:"+defaultVariable+")"),
@@ -62,19 +97,32 @@ func (o *options) flags() []cli.Flag {
 		o.repeatable(&o.readableRoot, aboutHandOver, "readable-root", "let COMMAND read `DIR` too (repeatable)"),
 		o.toggle(&o.disableNetwork, aboutHandOver, "disable-network", "take the network away"),
 		o.repeatable(&o.keepFD, aboutHandOver, "keep-fd", "let descriptor `N`, from 3 up, reach COMMAND (repeatable)"),
-		o.toggle(&o.verbose, aboutOutput, "verbose", "say on stderr what was found, and probed or taken from the cache"),
-		o.value(&o.errorFormat, aboutOutput, "error-format", "write refusals as `FORMAT`, text or json (default: text)"),
 	}
 }
 
-func (o *options) runFlags() []cli.Flag {
-	return append(o.flags(),
-		o.toggle(&o.dryRun, aboutOutput, "dry-run", "do all but the hand-over, and print the argument vector"))
+// serverFlags returns the options that select retained authorities.
+func (o *options) serverFlags() []cli.Flag {
+	return []cli.Flag{
+		o.value(&o.server, aboutLongLived, "server", "the MCP server that keeps the process, by its `NAME`"),
+		o.value(&o.environment, aboutLongLived, "environment", "the environment that the server is in, by its `ID`"),
+		o.value(&o.retainDir, aboutLongLived, "retain-dir", "keep the records in `DIR` (default: mcp-sandbox-exec in XDG_RUNTIME_DIR)"),
+	}
 }
 
-func (o *options) checkFlags() []cli.Flag {
-	return append(o.flags(),
-		o.toggle(&o.json, aboutOutput, "json", "print one JSON object"))
+func (o *options) retainedFlag() cli.Flag {
+	return o.toggle(&o.retained, aboutLongLived, "retained", "refuse a call with another authority than the one that was written down")
+}
+
+func (o *options) verboseFlag() cli.Flag {
+	return o.toggle(&o.verbose, aboutOutput, "verbose", "say on stderr what was found, and probed or taken from the cache")
+}
+
+func (o *options) errorFormatFlag() cli.Flag {
+	return o.value(&o.errorFormat, aboutOutput, "error-format", "write refusals as `FORMAT`, text or json (default: text)")
+}
+
+func (o *options) jsonFlag(usage string) cli.Flag {
+	return o.toggle(&o.json, aboutOutput, "json", usage)
 }
 
 func (o *options) value(opt *option, category, name, usage string) cli.Flag {
@@ -145,15 +193,18 @@ type plan struct {
 	dryRun, asJSON   bool
 	noCache          bool
 
+	retain, retained bool
+	server           verify.Server
+	records          verify.Records
+
 	verbose, errorsAsJSON bool
 
 	unset []string // sources that are variables and not set, found by reading
 }
 
-// plan checks the options one by one, against each other, and against the
-// descriptors that this program was given. It must come before any descriptor
-// is marked or opened.
-func (o *options) plan() (*plan, error) {
+// begin checks the options one by one, and plans what all commands have. It must
+// come before any descriptor is marked or opened.
+func (o *options) begin() (*plan, error) {
 	if err := descriptor.Room(fewestDescriptors); err != nil {
 		return nil, &verify.Refusal{
 			Code:    verify.CodeExecFailed,
@@ -167,14 +218,28 @@ func (o *options) plan() (*plan, error) {
 			return nil, err
 		}
 	}
-	p := &plan{
-		allowUnsandboxed: o.allowUnsandboxed.given(),
-		exec:             exec.Options{ReadableRoots: o.readableRoot.values, DisableNetwork: o.disableNetwork.given()},
-		dryRun:           o.dryRun.given(),
-		asJSON:           o.json.given(),
-		noCache:          o.noCache.given(),
-		verbose:          o.verbose.given(),
+	p := &plan{verbose: o.verbose.given(), asJSON: o.json.given()}
+	switch format := o.errorFormat.text(); format {
+	case "", "text":
+	case "json":
+		p.errorsAsJSON = true
+	default:
+		return nil, usage("", "--error-format %q is neither text nor json", format)
 	}
+	return p, nil
+}
+
+// plan checks the options about a call against each other, and against the
+// descriptors that this program was given.
+func (o *options) plan() (*plan, error) {
+	p, err := o.begin()
+	if err != nil {
+		return nil, err
+	}
+	p.allowUnsandboxed = o.allowUnsandboxed.given()
+	p.exec = exec.Options{ReadableRoots: o.readableRoot.values, DisableNetwork: o.disableNetwork.given()}
+	p.dryRun = o.dryRun.given()
+	p.noCache = o.noCache.given()
 	p.authority.AllowPathLauncher = o.allowPathLauncher.given()
 	p.authority.RequireConfined = o.requireConfined.given()
 	if err := o.planSources(p); err != nil {
@@ -202,15 +267,10 @@ func (o *options) plan() (*plan, error) {
 	if err := exec.CheckOptions(p.exec); err != nil {
 		return nil, err
 	}
-	switch format := o.errorFormat.text(); format {
-	case "", "text":
-	case "json":
-		p.errorsAsJSON = true
-	default:
-		return nil, usage("", "--error-format %q is neither text nor json", format)
+	if err := o.planRetained(p); err != nil {
+		return nil, err
 	}
 	if o.probeTimeout.given() {
-		var err error
 		if p.authority.ProbeTimeout, err = parseDuration(o.probeTimeout.text()); err != nil {
 			return nil, usage("write 500ms, 10s, 2m, or a number of seconds, up to 24h", "--probe-timeout %q %v", o.probeTimeout.text(), err)
 		}

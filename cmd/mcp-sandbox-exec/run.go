@@ -32,12 +32,18 @@ func runCommand(o *options, command []string) error {
 	if err != nil {
 		return err
 	}
+	if _, err := p.compare(authority); err != nil {
+		return err
+	}
 	if p.dryRun {
 		argv, err := p.rehearse(authority, command)
 		if err != nil {
 			return err
 		}
 		return printLine(shellQuote(argv))
+	}
+	if p.retain {
+		return p.retainAndReplace(authority, env, command)
 	}
 	return exec.Replace(authority, p.exec, p.keep, env, command...)
 }
@@ -151,8 +157,11 @@ func (p *plan) runUnsandboxed(env, command []string) error {
 }
 
 // rehearse does the last checks of a hand-over, and returns what would be handed
-// over.
+// over. Without a command, the options are checked, which become arguments before it.
 func (p *plan) rehearse(authority *verify.Authority, command []string) ([]string, error) {
+	if command == nil {
+		command = []string{"true"}
+	}
 	argv, err := exec.Argv(authority, p.exec, command...)
 	if err != nil {
 		return nil, err
@@ -162,5 +171,10 @@ func (p *plan) rehearse(authority *verify.Authority, command []string) ([]string
 		return nil, err
 	}
 	defer release()
+	if p.retain {
+		if err := p.records.CheckWritable(); err != nil {
+			return nil, err
+		}
+	}
 	return argv, authority.Recheck()
 }
