@@ -34,6 +34,7 @@ func init() {
 		"other-machine":         "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + "\x02\x00\xef\xbe\x01\x00\x00\x00" + strings.Repeat("\x00", 40),
 		"busy":                  shellLauncher,
 		"busy-at-the-hand-over": busyLauncher,
+		"loses-interpreter":     losingLauncher,
 	} {
 		executables[name] = executable{text: text, mode: 0o755}
 	}
@@ -54,6 +55,13 @@ var writtenLaunchers = []string{"written-0/codex", "written-1/codex", "written-2
 const busyLauncher = `#!/bin/sh
 [ "$4" = --help ] || exit 9
 read -r line <"$BUSY"
+echo '      --sandbox-state-json <JSON>'
+`
+
+// losingLauncher removes its interpreter in its probe. A relative path has no blank.
+const losingLauncher = `#!lost-sh
+[ "$4" = --help ] || exit 9
+rm lost-sh
 echo '      --sandbox-state-json <JSON>'
 `
 
@@ -81,7 +89,7 @@ func answerLate() {
 
 // withTmpfs KIND FOLDER FILE PROGRAM [ARG...] becomes a program for which FOLDER
 // is a file system of its own that has a copy of FILE, and that is noexec, full,
-// full but for a cache that has no entry yet, or read-only. It is the working folder then.
+// full but for a cache or a folder of records that is empty, or read-only. It is the working folder then.
 //
 // It needs a mount namespace of its own. Nobody can have the copy open, as this
 // process starts no other one.
@@ -109,8 +117,12 @@ func withTmpfs() {
 				break // there is no space, and no room for an empty file
 			}
 		}
-	case "full-beside-a-cache":
-		check(os.MkdirAll(".cache/mcp-sandbox-exec", 0o700))
+	case "full-beside-a-cache", "full-beside-records":
+		own := ".cache/mcp-sandbox-exec"
+		if kind == "full-beside-records" {
+			own = "mcp-sandbox-exec"
+		}
+		check(os.MkdirAll(own, 0o700))
 		for size := 1 << 20; size > 0; size /= 2 {
 			// To the last byte, but not to the last file.
 			f, err := os.OpenFile("fill", os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
@@ -120,10 +132,10 @@ func withTmpfs() {
 			}
 			check(f.Close())
 		}
-		if os.WriteFile(".cache/mcp-sandbox-exec/new", []byte("x"), 0o600) == nil {
+		if os.WriteFile(own+"/new", []byte("x"), 0o600) == nil {
 			fail(99, "with-tmpfs: there is space")
 		}
-		check(os.Remove(".cache/mcp-sandbox-exec/new"))
+		check(os.Remove(own + "/new"))
 	case "read-only":
 		check(unix.Mount("none", folder, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	}

@@ -35,6 +35,7 @@ const (
 	works     = "works"
 	isDryRun  = "is a dry run" // which ends well
 	isUnheard = "is unheard"   // a refusal whose words nobody can get
+	answers   = "answers"      // with what a subcommand prints
 )
 
 // slowLaunchers are started first, and waited for when all else is done.
@@ -242,6 +243,7 @@ type scene struct {
 	launcher, state string   // as the metadata has them
 	source          []string // the options for them; variables if there are none
 	subcommand      []string
+	alone           bool // the subcommand takes no call
 	options         []string
 	env             []string
 	before          []string // words that become the program
@@ -290,6 +292,9 @@ func (f fault) begin(t *testing.T) *scene {
 	command := []string{"/bin/sh", "-c", `: >"$0"; exit 7`, s.record + "/ran"}
 	s.argv = append([]string{s.launcher, "sandbox", "--sandbox-state-json", s.state, "--"}, command...)
 	words := slices.Concat(s.before, []string{program}, s.subcommand, s.source, s.options, []string{"--"}, command)
+	if s.alone {
+		words = slices.Concat(s.before, []string{program}, s.subcommand)
+	}
 	s.cmd = exec.Command(words[0], words[1:]...)
 	s.cmd.Env, s.cmd.Dir, s.cmd.ExtraFiles, s.cmd.SysProcAttr = env, s.work+"/folder", s.extra, s.attr
 	s.cmd.Stdout, s.cmd.Stderr = &s.stdout, &s.stderr
@@ -344,6 +349,12 @@ func (s *scene) end(f fault) {
 		s.expectNothing(0)
 	case isUnheard:
 		s.expectNothing(125)
+	case answers:
+		if s.stdout.Len() == 0 {
+			t.Error("there is no answer")
+		}
+		s.stdout.Reset()
+		s.expectNothing(0)
 	default:
 		s.expectNothing(125)
 		s.expectRefusal(f.want, f.says)
@@ -545,6 +556,11 @@ func under(script string) setup {
 
 func options(words ...string) setup {
 	return func(s *scene) { s.options = append(s.options, words...) }
+}
+
+// alone takes a subcommand that is about no call.
+func alone(words ...string) setup {
+	return func(s *scene) { s.subcommand, s.alone = words, true }
 }
 
 func check(s *scene) { s.subcommand = []string{"check"} }
