@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// The example server has its tests in session_test.go.
+// The example servers have their tests in session_test.go, server_test.go and
+// repl_linux_test.go.
 
 func TestExampleMakefile(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(top, "examples", "make", "Makefile"))

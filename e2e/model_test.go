@@ -13,22 +13,28 @@ import (
 )
 
 // A model is an HTTP server on the loopback that speaks as much of the Responses
-// API as a session needs: it asks for one run_command, and ends the session when
-// it has got the result.
+// API as a session needs: it asks for one call of a tool after the other, and ends
+// the session when it has got all results.
 type model struct {
-	command string
+	calls []modelCall
 
-	mu     sync.Mutex
-	result json.RawMessage // of the tool
+	mu      sync.Mutex
+	results []json.RawMessage // of the tools
+}
+
+// A modelCall is one call of a tool.
+type modelCall struct {
+	tool      string
+	arguments map[string]string
 }
 
 // serverName is what the configuration calls the MCP server.
 const serverName = "shell"
 
 // startModel returns a model and its base URL.
-func startModel(t *testing.T, command string) (m *model, url string) {
+func startModel(t *testing.T, calls ...modelCall) (m *model, url string) {
 	t.Helper()
-	m = &model{command: command}
+	m = &model{calls: calls}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{"object":"list","data":[],"models":[]}`)
@@ -39,22 +45,22 @@ func startModel(t *testing.T, command string) (m *model, url string) {
 	return m, server.URL + "/v1"
 }
 
-// toolResult returns what the model got from the tool, if anything.
-func (m *model) toolResult() (text string, called bool) {
+// toolResults returns what the model got from the tools.
+func (m *model) toolResults() (texts []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	// It is one text or, when the tool reports an error of its own, several.
-	if json.Unmarshal(m.result, &text) == nil {
-		return text, true
-	}
-	var items []struct{ Text string }
-	if json.Unmarshal(m.result, &items) == nil {
-		for _, item := range items {
-			text += item.Text + "\n"
+	for _, result := range m.results {
+		// It is one text or, when the tool reports an error of its own, several.
+		var text string
+		var items []struct{ Text string }
+		if json.Unmarshal(result, &text) != nil && json.Unmarshal(result, &items) == nil {
+			for _, item := range items {
+				text += item.Text + "\n"
+			}
 		}
-		return text, true
+		texts = append(texts, text)
 	}
-	return "", false
+	return texts
 }
 
 func (m *model) respond(w http.ResponseWriter, r *http.Request) {
@@ -68,20 +74,25 @@ func (m *model) respond(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	item := map[string]any{
-		"type": "function_call", "id": "fc_1", "call_id": "call_1",
-		"namespace": "mcp__" + serverName, "name": "run_command",
-		"arguments": encode(map[string]string{"command": m.command}),
-	}
+	// Each request has all of the conversation, and so all results until then.
+	var results []json.RawMessage
 	for _, input := range request.Input {
 		if input.Type == "function_call_output" {
-			m.mu.Lock()
-			m.result = input.Output
-			m.mu.Unlock()
-			item = map[string]any{
-				"type": "message", "id": "msg_1", "role": "assistant",
-				"content": []any{map[string]any{"type": "output_text", "text": "done"}},
-			}
+			results = append(results, input.Output)
+		}
+	}
+	m.mu.Lock()
+	m.results = results
+	m.mu.Unlock()
+	item := map[string]any{
+		"type": "message", "id": "msg_1", "role": "assistant",
+		"content": []any{map[string]any{"type": "output_text", "text": "done"}},
+	}
+	if n := len(results); n < len(m.calls) {
+		item = map[string]any{
+			"type": "function_call", "id": fmt.Sprint("fc_", n), "call_id": fmt.Sprint("call_", n),
+			"namespace": "mcp__" + serverName, "name": m.calls[n].tool,
+			"arguments": encode(m.calls[n].arguments),
 		}
 	}
 

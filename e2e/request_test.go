@@ -15,6 +15,8 @@ import (
 // Recorded requests that several tests use.
 const (
 	currentRequest         = "tools-call-codex-0.171.0-workspace-write.json"
+	readOnlyRequest        = "tools-call-codex-0.171.0-read-only.json"
+	unconfinedRequest      = "tools-call-codex-0.171.0-danger-full-access.json"
 	beforeLaunchersRequest = "tools-call-codex-0.155.0-workspace-write.json"
 )
 

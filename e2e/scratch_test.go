@@ -17,6 +17,7 @@ type scratch struct {
 	project string // the folder that states name
 	outside string // beside it, in no state
 	home    string // with Codex's own folder in it
+	runtime string // for this user alone
 	env     []string
 }
 
@@ -33,12 +34,16 @@ func newScratch(t *testing.T) *scratch {
 		project: filepath.Join(root, "a <project> & é"),
 		outside: filepath.Join(root, "outside"),
 		home:    filepath.Join(root, "home"),
+		runtime: filepath.Join(root, "runtime"),
 	}
 	tmp := filepath.Join(root, "tmp")
 	for _, folder := range []string{s.project, s.outside, filepath.Join(s.home, ".codex"), tmp} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Mkdir(s.runtime, 0o700); err != nil {
+		t.Fatal(err)
 	}
 	// A short environment of its own: nothing of the machine's gets into a test,
 	// and no test writes to the folders of its user.
@@ -47,6 +52,7 @@ func newScratch(t *testing.T) *scratch {
 		"HOME=" + s.home,
 		"CODEX_HOME=" + filepath.Join(s.home, ".codex"),
 		"XDG_CACHE_HOME=" + filepath.Join(s.home, ".cache"),
+		"XDG_RUNTIME_DIR=" + s.runtime,
 		// Codex does not put its helper below the folder for temporary files, where
 		// the repository, and so its home here, may be.
 		"TMPDIR=" + tmp,

@@ -8,15 +8,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// A session is one `codex exec`, with the example server and a model that calls
-// its tool once.
+// A session is one `codex exec`, with an example server and a model that calls its
+// tools.
 type session struct {
 	*scratch
 	codex     string
+	mode      string // of the sandbox
+	server    []string
 	options   []string          // of the shim, which the server passes on
 	serverEnv map[string]string // what the server gets besides Codex's few
 	model     *model
@@ -27,18 +30,26 @@ func newSession(t *testing.T, version string) *session {
 	return &session{
 		scratch:   newScratch(t),
 		codex:     codex(t, version),
+		mode:      "workspace-write",
+		server:    []string{example("shell-server")},
 		serverEnv: map[string]string{"MCP_SANDBOX_EXEC": shim},
 	}
 }
 
-// prepare starts the model, which will ask for a command to be run, writes the
-// configuration, and returns the `codex exec` of the session.
+// prepare returns the session of a model that asks for a command to be run.
 func (s *session) prepare(t *testing.T, command string) *exec.Cmd {
 	t.Helper()
-	var url string
-	s.model, url = startModel(t, command)
+	return s.prepareCalls(t, modelCall{"run_command", map[string]string{"command": command}})
+}
 
-	server := append([]string{filepath.Join(top, "examples", "shell-server", "server")}, s.options...)
+// prepareCalls starts the model, which will ask for the calls, writes the
+// configuration, and returns the `codex exec` of the session.
+func (s *session) prepareCalls(t *testing.T, calls ...modelCall) *exec.Cmd {
+	t.Helper()
+	var url string
+	s.model, url = startModel(t, calls...)
+
+	server := slices.Concat(s.server, s.options)
 	// tee writes down what Codex sends.
 	recorded := append([]string{"-c", `tee -- "$0" | "$@"`, s.recording()}, server...)
 	// The JSON of a string, and of a list of them, is TOML too.
@@ -68,7 +79,7 @@ func (s *session) prepare(t *testing.T, command string) *exec.Cmd {
 	}
 	s.write(t, "home/.codex/config.toml", strings.Join(config, "\n")+"\n", 0o600)
 
-	cmd := s.command(t, s.codex, "exec", "--skip-git-repo-check", "-s", "workspace-write", "hi")
+	cmd := s.command(t, s.codex, "exec", "--skip-git-repo-check", "-s", s.mode, "hi")
 	cmd.Dir = s.project
 	// Whatever Codex would like to reach besides the model, it does not.
 	cmd.Env = append(cmd.Env, "HTTP_PROXY="+nowhere, "HTTPS_PROXY="+nowhere, "ALL_PROXY="+nowhere, "NO_PROXY=127.0.0.1")
@@ -84,14 +95,20 @@ func (s *session) run(t *testing.T, command string) string {
 	return s.ended(t, run(t, s.prepare(t, command)))
 }
 
-// ended returns what the model of a session got from the tool.
+// ended returns what the model of a session got from the one call of a tool.
 func (s *session) ended(t *testing.T, r result) string {
 	t.Helper()
-	text, called := s.model.toolResult()
-	if r.status != 0 || !called {
-		t.Fatalf("the session ended with status %d; stdout %q, stderr:\n%s", r.status, r.stdout, r.stderr)
+	return s.endedCalls(t, r)[0]
+}
+
+// endedCalls returns what the model of a session got from each call.
+func (s *session) endedCalls(t *testing.T, r result) []string {
+	t.Helper()
+	texts := s.model.toolResults()
+	if r.status != 0 || len(texts) != len(s.model.calls) {
+		t.Fatalf("the session ended with status %d and %d results; stdout %q, stderr:\n%s", r.status, len(texts), r.stdout, r.stderr)
 	}
-	return text
+	return texts
 }
 
 // recording is the file with the lines that Codex sent to the server.
@@ -100,11 +117,20 @@ func (s *session) recording() string { return filepath.Join(s.root, "sent.jsonl"
 // call returns the one tools/call, as Codex sent it.
 func (s *session) call(t *testing.T) []byte {
 	t.Helper()
+	calls := s.calls(t)
+	if len(calls) != 1 {
+		t.Fatalf("Codex sent %d tools/call, want 1:\n%s", len(calls), bytes.Join(calls, nil))
+	}
+	return calls[0]
+}
+
+// calls returns each tools/call, as Codex sent it.
+func (s *session) calls(t *testing.T) (calls [][]byte) {
+	t.Helper()
 	sent, err := os.ReadFile(s.recording())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var calls [][]byte
 	for line := range bytes.Lines(sent) {
 		var request struct{ Method string }
 		if err := json.Unmarshal(line, &request); err != nil {
@@ -114,10 +140,7 @@ func (s *session) call(t *testing.T) []byte {
 			calls = append(calls, line)
 		}
 	}
-	if len(calls) != 1 {
-		t.Fatalf("Codex sent %d tools/call, want 1:\n%s", len(calls), sent)
-	}
-	return calls[0]
+	return calls
 }
 
 // expectConfined runs writeBoth in the session and checks that the tool ran it
