@@ -44,7 +44,8 @@ func TestAgo(t *testing.T) {
 		since time.Duration
 		want  string
 	}{
-		{-59 * time.Second, "just now"}, {-time.Hour, "in the future"},
+		{-59 * time.Second, "just now"},
+		{-time.Hour, "in the future"},
 		{0, "just now"},
 		{time.Second - 1, "just now"},
 		{time.Second, "1 second ago"},
