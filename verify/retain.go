@@ -249,16 +249,9 @@ func environments(records []*Record) string {
 // names; of all servers or environments where one is "". It is an error if one of
 // them is damaged, or is not closed to other users.
 func (r Records) List(server, environment string) ([]*Record, error) {
-	wanted, err := selection(server, environment)
-	if err != nil {
+	folder, wanted, err := r.openFor(server, environment)
+	if folder == nil {
 		return nil, err
-	}
-	folder, err := r.open()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case err != nil:
-		return nil, unusable(err)
 	}
 	defer folder.Close()
 	records, err := readNewest(folder, wanted)
@@ -270,6 +263,23 @@ func (r Records) List(server, environment string) ([]*Record, error) {
 	}
 	slices.SortFunc(records, byServer)
 	return records, nil
+}
+
+// openFor opens the folder, unless it is not there, and returns what tells the names
+// of the records that are selected.
+func (r Records) openFor(server, environment string) (*ownfolder.Folder, func(recordName) bool, error) {
+	wanted, err := selection(server, environment)
+	if err != nil {
+		return nil, nil, err
+	}
+	folder, err := r.open()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, unusable(err)
+	}
+	return folder, wanted, nil
 }
 
 // selection returns what tells the names of the wanted records.
@@ -311,16 +321,9 @@ func readNewest(folder *ownfolder.Folder, wanted func(recordName) bool) ([]*Reco
 // do those of a server of which it is damaged, which is the error when all others are
 // pruned.
 func (r Records) Prune(server, environment string) ([]*Record, error) {
-	wanted, err := selection(server, environment)
-	if err != nil {
+	folder, wanted, err := r.openFor(server, environment)
+	if folder == nil {
 		return nil, err
-	}
-	folder, err := r.open()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case err != nil:
-		return nil, unusable(err)
 	}
 	defer folder.Close()
 	names, err := recordNames(folder, wanted)
