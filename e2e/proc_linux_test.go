@@ -5,11 +5,13 @@ package e2e
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -90,15 +92,38 @@ func family(t *testing.T, pid int) (found []procID) {
 // now, but the last of them die of the death of others, of which nobody hears.
 func expectGone(t *testing.T, procs []procID) {
 	t.Helper()
-	const patience = 30 * time.Second
-	for tries := 0; ; tries++ {
+	await(t, func() string {
 		all := findProcs(t)
 		left := slices.DeleteFunc(slices.Clone(procs), func(p procID) bool { _, runs := all[p]; return !runs })
 		if len(left) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("these processes still run: %v", left)
+	})
+}
+
+// expectGroupGone waits until a process group has no process any more.
+func expectGroupGone(t *testing.T, group int) {
+	t.Helper()
+	await(t, func() string {
+		if err := syscall.Kill(-group, 0); err != syscall.ESRCH {
+			return fmt.Sprintf("the process group %d is still there: %v", group, err)
+		}
+		return ""
+	})
+}
+
+// await waits until nothing is missing any more.
+func await(t *testing.T, missing func() string) {
+	t.Helper()
+	const patience = 30 * time.Second
+	for tries := 0; ; tries++ {
+		what := missing()
+		if what == "" {
 			return
 		}
 		if time.Duration(tries)*poll > patience {
-			t.Fatalf("after %v these processes still run: %v", patience, left)
+			t.Fatalf("after %v %s", patience, what)
 		}
 		time.Sleep(poll)
 	}

@@ -515,6 +515,9 @@ func TestReplEnds(t *testing.T) {
 			}
 			_, procs := r.interpreter(t)
 			c.end(t, r)
+			<-r.ended.Done()
+			// What the server itself has started has its stdout open, for which wait waits.
+			expectGroupGone(t, r.cmd.Process.Pid)
 			r.wait(t).expectStatus(t, c.status)
 			expectGone(t, procs)
 
