@@ -3,6 +3,7 @@ package mcpsandboxexec_test
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +19,6 @@ type stepped struct {
 	*retaining
 	stdin          *os.File // which has no end until the test is over
 	stdout, stderr *os.File
-	stops          int
 }
 
 func newStepped(t *testing.T) *stepped {
@@ -43,14 +43,35 @@ func newStepped(t *testing.T) *stepped {
 	return s
 }
 
-// stays is a run whose process stays until it is killed.
-func (s *stepped) stays(state string, args ...string) *exec.Cmd {
-	return s.call(state, append(args, "--", "cat")...)
+// staysNew is a run whose process stays until it is killed.
+func (s *stepped) staysNew() *exec.Cmd {
+	return s.call(newState, append(retain, "--", "cat")...)
 }
 
-// step makes the run and stops it before its n-th call. It reports whether there
-// is one.
-func (s *stepped) step(n int, cmd *exec.Cmd, meanwhile func()) (run tracedRun, more bool) {
+func (s *stepped) prunes() *exec.Cmd { return s.command("", "status", "--prune") }
+
+// steps makes a run again and again, stopped before its first call, its second and so
+// on, until it comes to its end. Before each the folder is restored.
+func (s *stepped) steps(before snapshot, command func() *exec.Cmd, meanwhile func()) iter.Seq2[string, tracedRun] {
+	return func(yield func(string, tracedRun) bool) {
+		stops, every := 0, 1
+		if underRace {
+			every = 5
+		}
+		for n := 1; ; n += every {
+			s.restore(before)
+			run := s.step(n, command(), meanwhile)
+			if !yield(fmt.Sprintf("stopped before call %d", n), run) || !run.stopped {
+				break
+			}
+			stops++
+		}
+		s.t.Logf("%d stops", stops)
+	}
+}
+
+// step makes a run and stops it before its n-th call, if there is one.
+func (s *stepped) step(n int, cmd *exec.Cmd, meanwhile func()) tracedRun {
 	s.t.Helper()
 	for _, file := range []*os.File{s.stdout, s.stderr} {
 		if err := file.Truncate(0); err != nil {
@@ -59,19 +80,7 @@ func (s *stepped) step(n int, cmd *exec.Cmd, meanwhile func()) (run tracedRun, m
 		file.Seek(0, 0)
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.stdin, s.stdout, s.stderr
-	run = runTo(s.t, cmd, s.runtime, n, meanwhile)
-	if run.stopped {
-		s.stops++
-	}
-	return run, run.stopped
-}
-
-// next returns the number of the next call to stop before.
-func next(n int) int {
-	if underRace {
-		return n + 5
-	}
-	return n + 1
+	return runTo(s.t, cmd, s.runtime, n, meanwhile)
 }
 
 // kill ends a process that a stepped run became.
@@ -161,19 +170,16 @@ func TestKilledRetain(t *testing.T) {
 		t.Fatalf("the folder holds %q", s.files())
 	}
 	var sawOld, sawNew int
-	for n, more := 1, true; more; n = next(n) {
-		s.restore(before)
-		var run tracedRun
-		if run, more = s.step(n, s.stays(newState, retain...), nil); run.handedOver {
+	for when, run := range s.steps(before, s.staysNew, nil) {
+		if run.handedOver {
 			s.kill(run.pid)
 		}
-		when := fmt.Sprintf("killed before call %d", n)
 		if records := s.status(); len(records) == 1 && records[0].Process == old.Process.Pid {
 			sawOld++
 			s.expectRecord(when, old.Process.Pid, "running")
 			s.expectChecked(oldState, 0, "")
 			s.expectChecked(newState, 1, isChanged)
-			if !more {
+			if !run.stopped {
 				t.Errorf("the run came to its end, and there is still the record of the one before")
 			}
 		} else {
@@ -186,10 +192,7 @@ func TestKilledRetain(t *testing.T) {
 		s.expectRecord(when+", and again", again.Process.Pid, "running")
 		again.end()
 	}
-	t.Logf("%d stops, %d times the old record, %d times the new one", s.stops, sawOld, sawNew)
-	if sawOld < 2 || sawNew < 2 {
-		t.Error("a kill has always the same outcome")
-	}
+	expectBoth(t, sawOld, sawNew)
 }
 
 // The same where there is not even a folder yet.
@@ -197,10 +200,8 @@ func TestKilledFirstRetain(t *testing.T) {
 	t.Parallel()
 	s := newStepped(t)
 	var sawNone, sawNew int
-	for n, more := 1, true; more; n = next(n) {
-		s.restore(nil)
-		var run tracedRun
-		if run, more = s.step(n, s.stays(newState, retain...), nil); run.handedOver {
+	for when, run := range s.steps(nil, s.staysNew, nil) {
+		if run.handedOver {
 			s.kill(run.pid)
 		}
 		if len(s.status()) == 0 {
@@ -208,16 +209,13 @@ func TestKilledFirstRetain(t *testing.T) {
 			s.expectChecked(newState, 125, "mcp-sandbox-exec: authority-unknown: ")
 		} else {
 			sawNew++
-			s.expectRecord(fmt.Sprintf("killed before call %d", n), run.pid, "ended")
+			s.expectRecord(when, run.pid, "ended")
 		}
 		again := s.keep("{}", retain...)
-		s.expectRecord(fmt.Sprintf("killed before call %d, and again", n), again.Process.Pid, "running")
+		s.expectRecord(when+", and again", again.Process.Pid, "running")
 		again.end()
 	}
-	t.Logf("%d stops, %d times no record, %d times the new one", s.stops, sawNone, sawNew)
-	if sawNone < 2 || sawNew < 2 {
-		t.Error("a kill has always the same outcome")
-	}
+	expectBoth(t, sawNone, sawNew)
 }
 
 // A removal that is killed leaves the newest record, or none.
@@ -228,18 +226,23 @@ func TestKilledPrune(t *testing.T) {
 	old.end()
 	before := s.snapshot()
 	var sawOld, sawNone int
-	for n, more := 1, true; more; n = next(n) {
-		s.restore(before)
-		_, more = s.step(n, s.command("", "status", "--prune"), nil)
+	for when := range s.steps(before, s.prunes, nil) {
 		if len(s.status()) == 0 {
 			sawNone++
 		} else {
 			sawOld++
-			s.expectRecord(fmt.Sprintf("killed before call %d", n), old.Process.Pid, "ended")
+			s.expectRecord(when, old.Process.Pid, "ended")
 		}
 	}
-	t.Logf("%d stops, %d times no record, %d times the old one", s.stops, sawNone, sawOld)
-	if sawNone < 2 || sawOld < 2 {
+	expectBoth(t, sawOld, sawNone)
+}
+
+// expectBoth checks that a kill came early enough for one outcome, and late enough for
+// the other.
+func expectBoth(t *testing.T, one, other int) {
+	t.Helper()
+	t.Logf("%d times the one outcome, %d times the other", one, other)
+	if one < 2 || other < 2 {
 		t.Error("a kill has always the same outcome")
 	}
 }
@@ -256,24 +259,20 @@ func TestPruneIsOvertaken(t *testing.T) {
 			s := newStepped(t)
 			s.keep(oldState, retain...).end()
 			before := s.snapshot()
-			for n, more := 1, true; more; n = next(n) {
-				s.restore(before)
-				var started *kept
-				var run tracedRun
-				run, more = s.step(n, s.command("", "status", "--prune"), func() {
-					meanwhile(s)
-					started = s.keep(newState, retain...)
-				})
+			var started *kept
+			for when, run := range s.steps(before, s.prunes, func() {
+				meanwhile(s)
+				started = s.keep(newState, retain...)
+			}) {
 				if run.status.ExitStatus() != 0 {
-					t.Errorf("stopped before call %d: status %#x, %s", n, run.status, s.said(s.stderr))
+					t.Errorf("%s: status %#x, %s", when, run.status, s.said(s.stderr))
 				}
-				if more {
-					s.expectRecord(fmt.Sprintf("stopped before call %d", n), started.Process.Pid, "running")
+				if run.stopped {
+					s.expectRecord(when, started.Process.Pid, "running")
 					started.end()
 				}
 				s.expectNoLeftover()
 			}
-			t.Logf("%d stops", s.stops)
 		})
 	}
 }
@@ -312,11 +311,7 @@ func TestRetainIsOvertaken(t *testing.T) {
 			s := newStepped(t)
 			s.keep(oldState, retain...).end()
 			before := s.snapshot()
-			for n, more := 1, true; more; n = next(n) {
-				s.restore(before)
-				var run tracedRun
-				run, more = s.step(n, s.stays(newState, retain...), func() { test.meanwhile(s) })
-				when := fmt.Sprintf("stopped before call %d", n)
+			for when, run := range s.steps(before, s.staysNew, func() { test.meanwhile(s) }) {
 				if !run.handedOver {
 					t.Errorf("%s: status %#x, %s", when, run.status, s.said(s.stderr))
 					continue
@@ -328,7 +323,6 @@ func TestRetainIsOvertaken(t *testing.T) {
 				s.expectNoLeftover()
 				s.kill(run.pid)
 			}
-			t.Logf("%d stops", s.stops)
 		})
 	}
 }
@@ -352,18 +346,16 @@ func TestStatusIsOvertaken(t *testing.T) {
 				}
 			}
 			s.keep(oldState, retain...)
-			for n, more := 1, true; more; n = next(n) {
-				var run tracedRun
-				run, more = s.step(n, s.command("", "status", "--json", "--server", "s"), func() {
-					for range 3 {
-						s.output(s.call("{}", append(retain, "--", "true")...))
-					}
-				})
+			command := func() *exec.Cmd { return s.command("", "status", "--json", "--server", "s") }
+			for when, run := range s.steps(s.snapshot(), command, func() {
+				for range 3 {
+					s.output(s.call("{}", append(retain, "--", "true")...))
+				}
+			}) {
 				if said := s.said(s.stdout); run.status.ExitStatus() != 0 || strings.Count(said, `"server":"s"`) != 1 {
-					t.Errorf("stopped before call %d: status %#x, %q, %q", n, run.status, said, s.said(s.stderr))
+					t.Errorf("%s: status %#x, %q, %q", when, run.status, said, s.said(s.stderr))
 				}
 			}
-			t.Logf("%d stops", s.stops)
 		})
 	}
 }
