@@ -4,13 +4,13 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/exec"
 	"github.com/mcp-sandbox-exec/mcp-sandbox-exec/verify"
@@ -80,17 +80,13 @@ func TestCancellingLeavesNoProcess(t *testing.T) {
 	cancel()
 	p.wait(t).expectStatus(t, 128+9)
 	// All were killed by now, but some may not have got to it.
-	const patience = 30 * time.Second
-	for tries := 0; len(marked(t, marker)) > 0; tries++ {
-		if time.Duration(tries)*poll > patience {
-			t.Fatalf("after %v there is still %q", patience, marked(t, marker))
+	await(t, func() string {
+		if left := marked(t, marker); len(left) > 0 {
+			return fmt.Sprintf("there is still %q", left)
 		}
-		time.Sleep(poll)
-	}
+		return ""
+	})
 }
-
-// poll is how long to wait before looking again for what sends no word.
-const poll = 10 * time.Millisecond
 
 // The reason for the process group: without it the command goes on.
 func TestKillingTheLauncherAloneLeavesTheCommand(t *testing.T) {

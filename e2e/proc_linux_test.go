@@ -113,10 +113,13 @@ func expectGroupGone(t *testing.T, group int) {
 	})
 }
 
-// await waits until nothing is missing any more.
+// await looks for what sends no word, until nothing is missing any more.
 func await(t *testing.T, missing func() string) {
 	t.Helper()
-	const patience = 30 * time.Second
+	const (
+		poll     = 10 * time.Millisecond
+		patience = 30 * time.Second
+	)
 	for tries := 0; ; tries++ {
 		what := missing()
 		if what == "" {
