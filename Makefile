@@ -2,7 +2,9 @@ GO ?= go
 PROGRAM = mcp-sandbox-exec
 PREFIX ?= /usr/local
 DESTDIR ?=
-FUZZTIME ?= 20s
+# A number of inputs: at the end of a time, Go 1.26 now and then fails a target that
+# found nothing (golang/go#75804).
+FUZZTIME ?= 100000x
 RACE ?=
 
 # No cgo, which only the race detector needs: the program is static. -w leaves the
@@ -31,7 +33,7 @@ test: ## run the unit tests and the scripts
 race: ## run them with the race detector in the tests and in the program (needs a C compiler)
 	CGO_ENABLED=1 RACE=-race GORACE=atexit_sleep_ms=0 $(GO) test -race -count=1 ./...
 
-fuzz: ## run each fuzz target for FUZZTIME
+fuzz: ## run each fuzz target for FUZZTIME, a number of inputs
 	@for file in $$(grep -rl --include='*_test.go' '^func Fuzz' .); do \
 		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\).*/\1/p' $$file); do \
 			echo "$$target" && \
